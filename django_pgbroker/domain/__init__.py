@@ -1,0 +1,1 @@
+"""The rules of the broker in pure Python: states, records, verdicts, payloads, back-off. No database, no Django."""
