@@ -1,0 +1,76 @@
+"""Open the broker's own connections from Django's settings. Used by the worker, the duties and the listener."""
+
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg import sql
+from psycopg.types.numeric import Int8Dumper
+
+from django_pgbroker.store.gateway import Gateway
+
+#: PostgreSQL keeps 63 bytes of an application name.
+_NAME_LIMIT = 63
+
+#: Client settings of libpq: a peer that vanished without a word is noticed within about half a minute.
+_KEEPALIVES = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "connect_timeout": 10,
+}
+
+#: The planner settings are insurance: statistics taken on an empty table must never choose a scan of the live table.
+_SESSION_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "timezone": "UTC",
+    "statement_timeout": "30s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "60s",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+    "jit": "off",
+}
+
+
+def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """Open a connection of the broker's own to the database ``alias``: autocommit, prepared statements, safe time-outs.
+
+    Args:
+        alias: a key of ``settings.DATABASES``; a test database is followed.
+        role: what the connection is for, shown in ``pg_stat_activity`` as ``pgbroker <role>``.
+        session_settings: settings of PostgreSQL that replace the broker's own.
+
+    Raises:
+        psycopg.OperationalError: the server cannot be reached.
+    """
+    wrapper = connections[alias]
+    params = wrapper.get_connection_params()
+    for unused in ("cursor_factory", "context", "prepare_threshold"):
+        params.pop(unused, None)
+    options = params.pop("options", "")
+    connection = psycopg.connect(
+        **{**_KEEPALIVES, **params},
+        autocommit=True,
+        prepare_threshold=0,
+        application_name=f"pgbroker {role}"[:_NAME_LIMIT],
+        options=options,
+    )
+    connection.adapters.register_dumper(int, Int8Dumper)
+    assumed_role = wrapper.settings_dict.get("OPTIONS", {}).get("assume_role")
+    if assumed_role:
+        connection.execute(sql.SQL("set role {}").format(sql.Identifier(assumed_role)))
+    values = {**_SESSION_SETTINGS, **session_settings}
+    assignments = sql.SQL(", ").join(
+        sql.SQL("set_config({}, {}, false)").format(sql.Literal(key), sql.Literal(value)) for key, value in values.items()
+    )
+    connection.execute(sql.SQL("select {}").format(assignments), prepare=False)
+    return connection
+
+
+def open_gateway(alias: str, role: str, **session_settings: str) -> Gateway:
+    """A gateway on a connection of its own; close it by ``gateway.connection.close()``."""
+    return Gateway(open_connection(alias, role, **session_settings))
