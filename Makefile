@@ -1,0 +1,37 @@
+# Two commands for a newcomer: `make demo` and `make test`. Relative paths only: the clone may lie under a space.
+
+PYTHON ?=
+ARGS ?=
+PYTEST_ARGS ?=
+BOOT := python3 tools/bootstrap.py
+RUN := .venv/bin/python
+export PYTHON
+
+.PHONY: help demo test lint drill stop clean environment
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+
+environment: ## Build .venv, or see that it is current
+	@$(BOOT)
+
+demo: environment ## Run real jobs until Ctrl-C (once and done: ARGS=--once; another port: PORT=8001)
+	@$(RUN) manage.py demo $(ARGS)
+
+test: environment ## Run the tests (a part of them: PYTEST_ARGS=tests/domain)
+	@$(RUN) -m pytest $(PYTEST_ARGS)
+
+drill: environment ## Run the long drills
+	@$(RUN) -m pytest -m drill $(PYTEST_ARGS)
+
+lint: environment ## Check style and types
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
+
+stop: ## Stop this clone's PostgreSQL
+	@python3 -S example_project/embedded.py stop
+
+clean: ## Stop PostgreSQL; delete its data and the environment
+	@python3 -S example_project/embedded.py remove
+	@rm -rf .venv .tools .postgres .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,38 @@
+"""The test database. PostgreSQL itself needs nothing here: the backend starts it on the first connection."""
+
+import fcntl
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+import pytest
+from django.db import connections
+
+LOCKS = Path(__file__).parent.parent / ".tools"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
+    """Give each of several test runs at the same time a database of its own: test_pgbroker, test_pgbroker_2, …"""
+    LOCKS.mkdir(exist_ok=True)
+    settings = connections["default"].settings_dict
+    name = settings["TEST"]["NAME"] or f"test_{settings['NAME']}"
+    free, lock = first_free(name)
+    settings["TEST"]["NAME"] = free
+    with lock:
+        yield
+        # The database is dropped before this fixture ends, so the name is free again.
+
+
+def first_free(name: str) -> tuple[str, IO[str]]:
+    for number in count(1):
+        candidate = name if number == 1 else f"{name}_{number}"
+        lock = (LOCKS / f"{candidate}.lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+        else:
+            return candidate, lock
+    raise AssertionError("unreachable")
