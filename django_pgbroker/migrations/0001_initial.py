@@ -1,0 +1,438 @@
+"""The whole schema of the first release; the DDL is in ``sql/0001_schema.sql``."""
+
+import django.db.models.deletion
+from django.db import migrations, models
+
+import django_pgbroker.models.clock
+import django_pgbroker.models.identifiers
+import django_pgbroker.models.never
+import django_pgbroker.models.querysets
+from django_pgbroker.migrations._schema_change import SchemaChange
+
+
+class Migration(migrations.Migration):
+    """Creates every table. The state below describes unmanaged models, so Django's own DDL never runs."""
+
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        SchemaChange(
+            "0001_schema",
+            migration="0001_initial",
+            state_operations=[
+                migrations.CreateModel(
+                    name="ArchivedJob",
+                    fields=[
+                        ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                        ("created_at", models.DateTimeField()),
+                        ("available_at", models.DateTimeField()),
+                        ("finished_at", models.DateTimeField()),
+                        ("fingerprint", models.BigIntegerField(blank=True, null=True)),
+                        (
+                            "state",
+                            models.SmallIntegerField(
+                                choices=[(10, "completed"), (11, "cancelled"), (12, "expired"), (13, "dead")]
+                            ),
+                        ),
+                        ("priority", models.SmallIntegerField()),
+                        ("attempt", models.SmallIntegerField()),
+                        ("max_attempts", models.SmallIntegerField()),
+                        ("deaths", models.SmallIntegerField()),
+                        ("interruptions", models.SmallIntegerField()),
+                        ("version", models.SmallIntegerField()),
+                        ("arguments", models.JSONField()),
+                        ("headers", models.JSONField(blank=True, null=True)),
+                        ("result", models.JSONField(blank=True, null=True)),
+                        ("correlation_id", models.TextField(blank=True, null=True)),
+                        ("created_by", models.TextField(blank=True, null=True)),
+                        ("reason", models.TextField(blank=True, null=True)),
+                        ("error_class", models.TextField(blank=True, null=True)),
+                        ("error_message", models.TextField(blank=True, null=True)),
+                    ],
+                    options={
+                        "verbose_name": "archived job",
+                        "verbose_name_plural": "archived jobs",
+                        "db_table": '"pgbroker"."archived_job"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="AuditEntry",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("occurred_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                        ("actor", models.TextField()),
+                        ("source", models.TextField()),
+                        ("action", models.TextField()),
+                        ("target", models.JSONField(default=dict)),
+                        ("reason", models.TextField(blank=True, null=True)),
+                        ("before", models.JSONField(blank=True, null=True)),
+                        ("after", models.JSONField(blank=True, null=True)),
+                        ("count", models.BigIntegerField(default=1)),
+                    ],
+                    options={
+                        "verbose_name": "audit entry",
+                        "verbose_name_plural": "audit entries",
+                        "db_table": '"pgbroker"."audit_entry"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Execution",
+                    fields=[
+                        ("lease_token", models.BigIntegerField(primary_key=True, serialize=False)),
+                        ("job_id", models.BigIntegerField()),
+                        ("leased_at", models.DateTimeField()),
+                        ("finished_at", models.DateTimeField()),
+                        ("run_microseconds", models.BigIntegerField(blank=True, null=True)),
+                        ("fingerprint", models.BigIntegerField(blank=True, null=True)),
+                        ("attempt", models.SmallIntegerField()),
+                        (
+                            "outcome",
+                            models.SmallIntegerField(
+                                choices=[
+                                    (1, "completed"),
+                                    (2, "failed"),
+                                    (3, "timed_out"),
+                                    (4, "snoozed"),
+                                    (5, "cancelled"),
+                                    (6, "lost"),
+                                    (7, "interrupted"),
+                                ]
+                            ),
+                        ),
+                        ("reason", models.TextField(blank=True, null=True)),
+                        ("error_class", models.TextField(blank=True, null=True)),
+                        ("error_message", models.TextField(blank=True, null=True)),
+                        ("traceback", models.TextField(blank=True, null=True)),
+                    ],
+                    options={
+                        "verbose_name": "execution",
+                        "verbose_name_plural": "executions",
+                        "db_table": '"pgbroker"."execution"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Job",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("created_at", models.DateTimeField()),
+                        ("available_at", models.DateTimeField()),
+                        ("claim_order", models.DateTimeField()),
+                        ("expires_at", django_pgbroker.models.never.TimestampOrNever(blank=True, default=None)),
+                        ("deadline_at", models.DateTimeField(blank=True, null=True)),
+                        ("lease_token", models.BigIntegerField(blank=True, null=True)),
+                        ("leased_at", models.DateTimeField(blank=True, null=True)),
+                        ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
+                        ("started_at", models.DateTimeField(blank=True, null=True)),
+                        ("sequence_id", models.BigIntegerField(blank=True, null=True)),
+                        ("parked_on", models.BigIntegerField(blank=True, null=True)),
+                        ("fair_tenant_id", models.BigIntegerField(blank=True, null=True)),
+                        ("timeout_seconds", models.IntegerField(blank=True, null=True)),
+                        ("unmet", models.IntegerField(default=0)),
+                        (
+                            "state",
+                            models.SmallIntegerField(
+                                choices=[
+                                    (0, "pending"),
+                                    (1, "running"),
+                                    (2, "scheduled"),
+                                    (3, "blocked"),
+                                    (4, "parked"),
+                                ]
+                            ),
+                        ),
+                        ("priority", models.SmallIntegerField(default=0)),
+                        ("attempt", models.SmallIntegerField(default=0)),
+                        ("max_attempts", models.SmallIntegerField(default=3)),
+                        ("deaths", models.SmallIntegerField(default=0)),
+                        ("interruptions", models.SmallIntegerField(default=0)),
+                        ("parked_reason", models.SmallIntegerField(blank=True, null=True)),
+                        ("limit_ids", django_pgbroker.models.identifiers.IdentifierList(blank=True, null=True)),
+                    ],
+                    options={
+                        "verbose_name": "job",
+                        "verbose_name_plural": "jobs",
+                        "db_table": '"pgbroker"."job"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="JobDependency",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("job_id", models.BigIntegerField()),
+                        ("depends_on_job_id", models.BigIntegerField(blank=True, null=True)),
+                        ("satisfied", models.BooleanField(default=False)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                    ],
+                    options={
+                        "verbose_name": "dependency",
+                        "verbose_name_plural": "dependencies",
+                        "db_table": '"pgbroker"."job_dependency"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="JobType",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("name", models.TextField(unique=True)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                    ],
+                    options={
+                        "verbose_name": "job type",
+                        "verbose_name_plural": "job types",
+                        "db_table": '"pgbroker"."job_type"',
+                        "ordering": ("name",),
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Queue",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("name", models.TextField(unique=True)),
+                        ("ageing_seconds", models.IntegerField(default=60)),
+                        ("paused_at", models.DateTimeField(blank=True, null=True)),
+                        ("paused_by", models.TextField(blank=True, null=True)),
+                        ("pause_reason", models.TextField(blank=True, null=True)),
+                        ("sampled_at", models.DateTimeField(blank=True, null=True)),
+                        ("pending_count", models.BigIntegerField(blank=True, null=True)),
+                        ("scheduled_count", models.BigIntegerField(blank=True, null=True)),
+                        ("blocked_count", models.BigIntegerField(blank=True, null=True)),
+                        ("parked_count", models.BigIntegerField(blank=True, null=True)),
+                        ("running_count", models.BigIntegerField(blank=True, null=True)),
+                        ("oldest_pending_at", models.DateTimeField(blank=True, null=True)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                    ],
+                    options={
+                        "verbose_name": "queue",
+                        "verbose_name_plural": "queues",
+                        "db_table": '"pgbroker"."queue"',
+                        "ordering": ("name",),
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="RunGroup",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("name", models.TextField()),
+                        ("state", models.SmallIntegerField(default=0)),
+                        ("completion_policy", models.SmallIntegerField(default=0)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                        ("created_by", models.TextField(blank=True, null=True)),
+                        ("sealed_at", models.DateTimeField(blank=True, null=True)),
+                        ("seal_by", models.DateTimeField(blank=True, null=True)),
+                        ("finished_at", models.DateTimeField(blank=True, null=True)),
+                        ("member_count", models.BigIntegerField(default=0)),
+                        ("completed_count", models.BigIntegerField(default=0)),
+                        ("failed_count", models.BigIntegerField(default=0)),
+                    ],
+                    options={
+                        "verbose_name": "run group",
+                        "verbose_name_plural": "run groups",
+                        "db_table": '"pgbroker"."run_group"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Schedule",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("name", models.TextField()),
+                        ("cron_expression", models.TextField(blank=True, null=True)),
+                        ("interval_seconds", models.BigIntegerField(blank=True, null=True)),
+                        ("once_at", models.DateTimeField(blank=True, null=True)),
+                        ("time_zone", models.TextField()),
+                        ("is_enabled", models.BooleanField(default=True)),
+                        ("is_declared", models.BooleanField(default=False)),
+                        ("priority", models.SmallIntegerField(default=0)),
+                        ("arguments", models.JSONField(default=dict)),
+                        ("template", models.JSONField(blank=True, null=True)),
+                        ("misfire_policy", models.SmallIntegerField(default=0)),
+                        ("gap_policy", models.SmallIntegerField(default=0)),
+                        ("fold_policy", models.SmallIntegerField(default=0)),
+                        ("catch_up_limit", models.IntegerField(blank=True, null=True)),
+                        ("catch_up_seconds", models.BigIntegerField(blank=True, null=True)),
+                        ("next_run_at", models.DateTimeField(blank=True, null=True)),
+                        ("last_run_at", models.DateTimeField(blank=True, null=True)),
+                        ("disabled_reason", models.TextField(blank=True, null=True)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                        ("updated_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                    ],
+                    options={
+                        "verbose_name": "schedule",
+                        "verbose_name_plural": "schedules",
+                        "db_table": '"pgbroker"."schedule"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="ScheduleRun",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("scheduled_for", models.DateTimeField()),
+                        ("state", models.SmallIntegerField(default=0)),
+                        ("job_id", models.BigIntegerField(blank=True, null=True)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                        ("details", models.JSONField(blank=True, null=True)),
+                    ],
+                    options={
+                        "verbose_name": "occurrence",
+                        "verbose_name_plural": "occurrences",
+                        "db_table": '"pgbroker"."schedule_run"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="StatMinute",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "minute",
+                                "worker_id",
+                                "queue_id",
+                                "job_type_id",
+                                "outcome",
+                                "wait_bucket",
+                                "run_bucket",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("minute", models.DateTimeField()),
+                        (
+                            "outcome",
+                            models.SmallIntegerField(
+                                choices=[
+                                    (0, "released"),
+                                    (1, "completed"),
+                                    (2, "failed"),
+                                    (3, "timed_out"),
+                                    (4, "snoozed"),
+                                    (5, "cancelled"),
+                                    (6, "lost"),
+                                    (7, "interrupted"),
+                                ]
+                            ),
+                        ),
+                        ("wait_bucket", models.SmallIntegerField()),
+                        ("run_bucket", models.SmallIntegerField()),
+                        ("jobs", models.BigIntegerField()),
+                        ("wait_microseconds", models.BigIntegerField()),
+                        ("run_microseconds", models.BigIntegerField()),
+                    ],
+                    options={
+                        "verbose_name": "minute of statistics",
+                        "verbose_name_plural": "minutes of statistics",
+                        "db_table": '"pgbroker"."stat_minute"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Tenant",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("name", models.TextField(unique=True)),
+                        ("created_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                    ],
+                    options={
+                        "verbose_name": "tenant",
+                        "verbose_name_plural": "tenants",
+                        "db_table": '"pgbroker"."tenant"',
+                        "ordering": ("name",),
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="Worker",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        ("name", models.TextField()),
+                        ("hostname", models.TextField()),
+                        ("process_id", models.IntegerField()),
+                        ("version", models.TextField()),
+                        ("queues", models.JSONField()),
+                        ("job_type_ids", django_pgbroker.models.identifiers.IdentifierList(default=list)),
+                        ("concurrency", models.IntegerField()),
+                        ("running_count", models.IntegerField(default=0)),
+                        ("started_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                        ("heartbeat_at", models.DateTimeField(db_default=django_pgbroker.models.clock.Clock())),
+                        ("heartbeat_seconds", models.FloatField()),
+                        ("clock_skew_seconds", models.FloatField(blank=True, null=True)),
+                        ("drain_requested_at", models.DateTimeField(blank=True, null=True)),
+                        ("stop_requested_at", models.DateTimeField(blank=True, null=True)),
+                        ("stopped_at", models.DateTimeField(blank=True, null=True)),
+                        ("stop_reason", models.TextField(blank=True, null=True)),
+                    ],
+                    options={
+                        "verbose_name": "worker",
+                        "verbose_name_plural": "workers",
+                        "db_table": '"pgbroker"."worker"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+                migrations.CreateModel(
+                    name="DeadLetter",
+                    fields=[],
+                    options={
+                        "verbose_name": "dead letter",
+                        "verbose_name_plural": "dead letters",
+                        "proxy": True,
+                        "indexes": [],
+                        "constraints": [],
+                    },
+                    bases=("django_pgbroker.archivedjob",),
+                ),
+                migrations.CreateModel(
+                    name="JobPayload",
+                    fields=[
+                        (
+                            "job",
+                            models.OneToOneField(
+                                db_constraint=False,
+                                on_delete=django.db.models.deletion.DO_NOTHING,
+                                primary_key=True,
+                                related_name="payload",
+                                serialize=False,
+                                to="django_pgbroker.job",
+                            ),
+                        ),
+                        ("version", models.SmallIntegerField(default=1)),
+                        ("arguments", models.JSONField()),
+                        ("headers", models.JSONField(blank=True, null=True)),
+                        ("correlation_id", models.TextField(blank=True, null=True)),
+                        ("created_by", models.TextField(blank=True, null=True)),
+                    ],
+                    options={
+                        "verbose_name": "job payload",
+                        "verbose_name_plural": "job payloads",
+                        "db_table": '"pgbroker"."job_payload"',
+                        "managed": False,
+                        "required_db_vendor": "postgresql",
+                    },
+                ),
+            ],
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""SQL-first migrations: reviewed DDL in ``sql/``, and a state that only describes it."""
