@@ -30,8 +30,8 @@ lint: environment ## Check style and types
 	@$(RUN) -m mypy
 
 stop: ## Stop this clone's PostgreSQL
-	@python3 -S example_project/embedded.py stop
+	@python3 -S -m example_project.embedded stop
 
 clean: ## Stop PostgreSQL; delete its data and the environment
-	@python3 -S example_project/embedded.py remove
+	@python3 -S -m example_project.embedded remove
 	@rm -rf .venv .tools .postgres .mypy_cache .pytest_cache .ruff_cache

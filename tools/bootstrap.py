@@ -7,11 +7,14 @@ finds a Python 3.12 or newer, and installs the compiled requirements with uv.
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import glob
 import hashlib
 import json
 import os
+import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -21,8 +24,8 @@ from typing import Iterator, NamedTuple, Optional
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
 OLDEST_PYTHON = (3, 12)
-UV_REQUIREMENT = "uv>=0.9"
-PROBE = "import sys; print(*sys.version_info[:3], sys.executable, sep='\\n')"
+OLDEST_UV = (0, 9)
+PROBE = "import sys; print(*sys.version_info[:3]); print(sys.executable)"
 
 
 class Interpreter(NamedTuple):
@@ -71,22 +74,28 @@ def is_current(venv: Path, requirements: Path, named: str) -> bool:
         return False
     if stamp.get("key") != key_of(requirements):
         return False
-    if named and os.path.realpath(shutil.which(named) or named) != stamp.get("python"):
-        return False
+    if named:
+        wanted, _ = probe(named)
+        if wanted is None or os.path.realpath(wanted.path) != stamp.get("python"):
+            return False
     return probe(str(venv / "bin" / "python"))[0] is not None
 
 
 def key_of(requirements: Path) -> str:
-    # The place counts too: scripts of an environment name their interpreter by its full path, so a moved clone is stale.
+    # The place counts too: the scripts of an environment name its full path, so a moved clone is stale.
     return hashlib.sha256(requirements.read_bytes() + os.fsencode(ROOT)).hexdigest()
 
 
 def build(venv: Path, requirements: Path, named: str) -> None:
     """Install ``requirements`` into a fresh ``venv``."""
+    if venv.exists() and not os.access(venv, os.W_OK):
+        raise PermissionError(errno.EACCES, "not ours to rebuild", str(venv))
     uv = find_uv() or install_uv()
     interpreter = named_interpreter(named) if named else find_interpreter(uv)
     say("building {} with Python {}.{}.{}".format(venv.relative_to(ROOT), *interpreter.version))
-    run_uv(uv, "venv", "--quiet", "--clear", "--python", interpreter.path, str(venv))
+    if (venv / "bootstrap.json").exists():
+        (venv / "bootstrap.json").unlink()
+    run_uv(uv, "venv", "--quiet", "--no-config", "--clear", "--python", interpreter.path, str(venv))
     python = str(venv / "bin" / "python")
     run_uv(uv, "pip", "install", "--quiet", "--python", python, "--requirement", str(requirements))
     stamp = {"key": key_of(requirements), "python": os.path.realpath(interpreter.path)}
@@ -97,15 +106,17 @@ def build(venv: Path, requirements: Path, named: str) -> None:
 
 
 def find_uv() -> Optional[str]:
-    """Return a uv that runs: from ``UV``, from PATH, or the one an earlier call installed."""
-    for candidate in (os.environ.get("UV"), shutil.which("uv"), *own_uv_places()):
-        if candidate and answers([candidate, "--version"]):
+    """Return a uv that runs and is new enough: from ``UV``, from PATH, or the one an earlier call installed."""
+    own = [str(TOOLS / folder / "bin" / "uv") for folder in ("uv", "uv-target")]
+    for candidate in (os.environ.get("UV"), shutil.which("uv"), *own):
+        if candidate and uv_version(candidate) >= OLDEST_UV:
             return candidate
     return None
 
 
-def own_uv_places() -> list[str]:
-    return [str(TOOLS / "uv" / "bin" / "uv"), str(TOOLS / "uv-target" / "bin" / "uv")]
+def uv_version(uv: str) -> tuple[int, ...]:
+    numbers = re.match(r"uv (\d+)\.(\d+)", run([uv, "--version"]).stdout)
+    return tuple(int(number) for number in numbers.groups()) if numbers else ()
 
 
 def install_uv() -> str:
@@ -116,10 +127,10 @@ def install_uv() -> str:
     """
     say("installing uv into .tools/")
     folder = TOOLS / "uv"
-    made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], **CAPTURED)
+    made = run([sys.executable, "-m", "venv", "--clear", str(folder)])
     if made.returncode == 0:
         command = [str(folder / "bin" / "python"), "-m", "pip", "install"]
-    elif answers([sys.executable, "-m", "pip", "--version"]):
+    elif run([sys.executable, "-m", "pip", "--version"]).returncode == 0:
         # Debian without python3-venv: a target folder needs no environment and is allowed on a managed Python.
         shutil.rmtree(folder, ignore_errors=True)
         command = [sys.executable, "-m", "pip", "install", "--target", str(TOOLS / "uv-target"), "--upgrade"]
@@ -129,7 +140,7 @@ def install_uv() -> str:
             "Next: `apt-get install python3-venv python3-pip` (or your system's packages of that kind), "
             "or install uv and put it on PATH.".format(last_lines(made.stdout + made.stderr))
         )
-    done = subprocess.run([*command, "--quiet", "--disable-pip-version-check", UV_REQUIREMENT], **CAPTURED)
+    done = run([*command, "--quiet", "--disable-pip-version-check", "uv>={}.{}".format(*OLDEST_UV)])
     found = find_uv()
     if found is None:
         raise BootstrapError(
@@ -140,14 +151,24 @@ def install_uv() -> str:
 
 
 def run_uv(uv: str, *arguments: str) -> None:
-    done = subprocess.run([uv, "--no-config", *arguments], env=uv_environment(), **CAPTURED)
+    done = run([uv, *arguments])
     if done.returncode:
-        raise BootstrapError("`uv {}` failed.\n{}".format(" ".join(arguments[:2]), last_lines(done.stdout + done.stderr)))
+        text = last_lines(done.stdout + done.stderr)
+        raise BootstrapError("`uv {}` failed.\n{}".format(" ".join(arguments[:2]).replace(" --quiet", ""), text))
 
 
 def uv_environment() -> dict[str, str]:
-    # uv trusts its bundled roots only; pip, which works behind a company's proxy, trusts the system's.
-    return {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", **os.environ, "UV_PYTHON_DOWNLOADS": "manual"}
+    """Return the environment for uv, which should reach the package registry wherever pip does."""
+    environment = {
+        # Without it uv trusts only the roots it brings, and fails behind a proxy of the company.
+        "UV_SYSTEM_CERTS": "1",
+        "UV_NATIVE_TLS": "1",
+        **os.environ,
+        "UV_PYTHON_DOWNLOADS": "manual",
+    }
+    if os.environ.get("PIP_INDEX_URL"):
+        environment.setdefault("UV_DEFAULT_INDEX", os.environ["PIP_INDEX_URL"])
+    return environment
 
 
 # Python 3.12 or newer
@@ -164,8 +185,9 @@ def named_interpreter(named: str) -> Interpreter:
         raise BootstrapError("PYTHON={} does not run.\n{}\nNext: name another, or none.".format(named, complaint))
     if found.version < OLDEST_PYTHON:
         raise BootstrapError(
-            "PYTHON={} is Python {}.{}.{}, and 3.12 or newer is needed.\n"
-            "Next: name another, or none.".format(named, *found.version)
+            "PYTHON={} is Python {}.{}.{}, and 3.12 or newer is needed.\nNext: name another, or none.".format(
+                named, *found.version
+            )
         )
     return found
 
@@ -201,9 +223,9 @@ def candidates() -> Iterator[str]:
 
 def downloaded_interpreter(uv: str, seen: list[str]) -> Interpreter:
     say("no Python 3.12 or newer found; asking uv to fetch one (about ten seconds where that is not possible)")
-    done = subprocess.run([uv, "--no-config", "python", "install", "3.13"], env=uv_environment(), **CAPTURED)
-    place = subprocess.run([uv, "--no-config", "python", "find", "3.13"], env=uv_environment(), **CAPTURED)
-    found, _ = probe(place.stdout.strip()) if place.returncode == 0 else (None, "")
+    done = run([uv, "python", "install", "3.13"], seconds=600)
+    place = run([uv, "python", "find", "3.13"]).stdout.strip()
+    found = probe(place)[0] if place else None
     if found is None:
         raise BootstrapError(
             "no Python 3.12 or newer was found ({}), and uv could not fetch one.\n{}\n"
@@ -217,35 +239,37 @@ def downloaded_interpreter(uv: str, seen: list[str]) -> Interpreter:
 
 def probe(python: str) -> tuple[Optional[Interpreter], str]:
     """Run ``python``; return what it is, or None and its complaint. Existing is not enough: pyenv's shims exit 127."""
+    done = run([python, "-I", "-S", "-c", PROBE])
+    lines = done.stdout.splitlines()
+    if done.returncode or len(lines) != 2:
+        return None, last_lines(done.stdout + done.stderr) or "  exit status {}".format(done.returncode)
+    major, minor, micro = lines[0].split()
+    return Interpreter((int(major), int(minor), int(micro)), lines[1]), ""
+
+
+# Small pieces
+
+
+def run(command: list[str], seconds: float = 900) -> subprocess.CompletedProcess[str]:
+    """Run ``command`` quietly; one that is not there, or takes too long, answers like one that fails."""
     try:
-        done = subprocess.run([python, "-I", "-S", "-c", PROBE], timeout=30, **CAPTURED)
-        major, minor, micro, path = done.stdout.split("\n", 3)
-        return Interpreter((int(major), int(minor), int(micro)), path.strip()), ""
-    except ValueError:
-        return None, last_lines(done.stdout + done.stderr) or "exit status {}".format(done.returncode)
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+            env=uv_environment(),
+            timeout=seconds,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return None, str(error)
-
-
-# small pieces
-
-CAPTURED = {
-    "stdin": subprocess.DEVNULL,
-    "stdout": subprocess.PIPE,
-    "stderr": subprocess.PIPE,
-    "universal_newlines": True,
-}
-
-
-def answers(command: list[str]) -> bool:
-    try:
-        return subprocess.run(command, timeout=30, **CAPTURED).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        return subprocess.CompletedProcess(command, 127, "", str(error))
 
 
 def last_lines(text: str, count: int = 12) -> str:
-    lines = [line for line in text.strip().splitlines() if "is ignored: it is neither a file nor a directory" not in line]
+    """Return the end of what a program printed, without pip's remarks on folders that a machine's settings name."""
+    lines = [line for line in text.strip().splitlines() if "it is neither a file nor a directory" not in line]
     return "\n".join("  " + line for line in lines[-count:])
 
 
@@ -257,9 +281,17 @@ def explain(error: Exception) -> str:
     place = Path(path)
     while not place.exists() and place != place.parent:
         place = place.parent
-    return "{}\nuid {} owns {}.\nNext: remove it as that user (`make clean`), or run as that user.".format(
-        error, place.stat().st_uid, place
+    return "{}\n{} owns {}.\nNext: remove it as that user (`make clean`), or run as that user.".format(
+        error, owner_of(place), place
     )
+
+
+def owner_of(path: Path) -> str:
+    uid = path.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return "user {}".format(uid)
 
 
 def say(text: str) -> None:

@@ -3,15 +3,24 @@
 from typing import Any
 
 from django.db.backends.postgresql import client
+from django.db.utils import OperationalError
 
 from example_project import embedded
 
 
 def fill_in_address(settings_dict: dict[str, Any]) -> None:
-    """Attach to the embedded server and put its address into ``settings_dict``, in place: its copies share the dict."""
-    if not settings_dict["HOST"]:
+    """Attach to the embedded server and put its address into ``settings_dict``, in place: its copies share the dict.
+
+    Raises:
+        django.db.OperationalError: the server does not start.
+    """
+    if settings_dict["HOST"]:
+        return
+    try:
         address = embedded.attach()
-        settings_dict.update(HOST=address.host, USER=address.user)
+    except embedded.EmbeddedServerError as error:
+        raise OperationalError(f"embedded PostgreSQL: {error}") from error
+    settings_dict.update(HOST=address.host, USER=address.user)
 
 
 class DatabaseClient(client.DatabaseClient):
