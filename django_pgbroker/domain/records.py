@@ -1,0 +1,99 @@
+"""The values that travel between the floors: claims down to the slots, verdicts up to the database."""
+
+from typing import NamedTuple
+
+from django_pgbroker.domain.states import JobState, Outcome
+
+
+class ClaimedJob(NamedTuple):
+    """A job that this process holds a lease on. The fields are the columns of ``claim_jobs.sql``, in their order.
+
+    Times are epoch seconds of the database's clock; ``arguments`` and ``headers`` are JSON as text.
+    """
+
+    id: int
+    lease_token: int
+    job_type_id: int
+    tenant_id: int
+    queue_id: int
+    attempt: int
+    max_attempts: int
+    priority: int
+    timeout_seconds: int | None
+    claim_order: float
+    deadline_at: float | None
+    version: int | None
+    arguments: str | None
+    headers: str | None
+    correlation_id: str | None
+    claim_seconds: float
+
+
+class ErrorRecord(NamedTuple):
+    """What is kept of an exception; every text can be stored by PostgreSQL."""
+
+    error_class: str
+    message: str
+    traceback: str
+    fingerprint: int
+
+
+class Verdict(NamedTuple):
+    """What one claim of a job comes to: the outcome of this execution and the next state of the job.
+
+    ``result`` is JSON as text. ``delay_seconds`` counts from the acknowledge, for next states that wait.
+    """
+
+    job_id: int
+    lease_token: int
+    outcome: Outcome
+    next_state: JobState
+    delay_seconds: float = 0.0
+    run_microseconds: int = 0
+    result: str | None = None
+    error: ErrorRecord | None = None
+    reason: str | None = None
+
+
+class AckReport(NamedTuple):
+    """The exceptions of an acknowledge: ``busy`` ids are tried again, ``stale`` ids are no longer ours."""
+
+    busy: frozenset[int]
+    stale: frozenset[int]
+
+
+class LapsedJob(NamedTuple):
+    """A running job whose lease is over, as ``find_lapsed_jobs.sql`` saw it."""
+
+    id: int
+    lease_token: int
+    attempt: int
+    max_attempts: int
+    worker_id: int | None
+    queue: str
+    job_type: str
+
+
+class ReclaimedJob(NamedTuple):
+    """A job that was taken back from a dead or stalled worker, and where it went."""
+
+    id: int
+    worker_id: int | None
+    queue: str
+    job_type: str
+    attempt: int
+    next_state: JobState
+
+
+class Promotion(NamedTuple):
+    """How many scheduled jobs became pending, and the seconds until the next one is due (None: none waits)."""
+
+    moved: int
+    next_due_seconds: float | None
+
+
+class Orders(NamedTuple):
+    """What operators ask of a worker, brought back by its heartbeat."""
+
+    drain: bool
+    stop: bool

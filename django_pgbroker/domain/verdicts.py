@@ -1,0 +1,172 @@
+"""Judge how a handler ended: what is recorded of it and where its job goes next. Called by the executor and the reclaimer."""
+
+import random
+from collections.abc import Callable
+from traceback import format_exception
+
+from django_pgbroker.domain.backoff import RetryPolicy
+from django_pgbroker.domain.errors import PgbrokerError
+from django_pgbroker.domain.fingerprint import fingerprint_error
+from django_pgbroker.domain.payload import encode_result, sanitise_text
+from django_pgbroker.domain.records import ClaimedJob, ErrorRecord, Verdict
+from django_pgbroker.domain.states import JobState, Outcome
+
+MESSAGE_LIMIT = 2_000
+TRACEBACK_LIMIT = 20_000
+REASON_LIMIT = 500
+
+
+class Directive(Exception):  # noqa: N818 - these are not errors: a handler raises them to say what it wants
+    """Base of what a handler raises to decide the fate of its own job."""
+
+
+class Retry(Directive):
+    """Count this attempt as failed and try again after a delay of the handler's choice.
+
+    Args:
+        after_seconds: how long to wait; None leaves it to the retry policy of the job type.
+        reason: kept in the history.
+    """
+
+    def __init__(self, after_seconds: float | None = None, reason: str = "") -> None:
+        super().__init__(reason)
+        self.after_seconds = after_seconds
+        self.reason = reason
+
+
+class Snooze(Directive):
+    """Put the job off without counting an attempt.
+
+    Args:
+        seconds: how long to wait.
+        reason: kept in the history.
+    """
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+        self.reason = reason
+
+
+class Cancel(Directive):
+    """End the job as cancelled: it is neither done nor worth another attempt.
+
+    Args:
+        reason: kept in the history.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def judge_result(claim: ClaimedJob, value: object, run_microseconds: int, limit: int) -> Verdict:
+    """The verdict of a handler that returned.
+
+    A result that cannot be stored does not undo the work: the job is completed without it, and the reason says so.
+
+    Args:
+        claim: the job that ran.
+        value: what the handler returned; None stores nothing.
+        run_microseconds: how long it ran.
+        limit: the most bytes of JSON that a result may take.
+    """
+    result = reason = None
+    if value is not None:
+        try:
+            result = encode_result(value, limit)
+        except PgbrokerError as error:
+            reason = sanitise_text(f"result not stored: {error}", REASON_LIMIT)
+    return Verdict(
+        claim.id, claim.lease_token, Outcome.COMPLETED, JobState.COMPLETED, 0.0, run_microseconds, result, None, reason
+    )
+
+
+def judge_error(
+    claim: ClaimedJob,
+    error: BaseException,
+    run_microseconds: int,
+    retry_policy: RetryPolicy,
+    choose: Callable[[], float] = random.random,
+) -> Verdict:
+    """The verdict of a handler that raised.
+
+    Args:
+        claim: the job that ran.
+        error: what it raised; a Directive is obeyed, everything else is a failure.
+        run_microseconds: how long it ran.
+        retry_policy: the delays of this job type.
+        choose: draws the jitter, between 0 and 1.
+    """
+    base = Verdict(claim.id, claim.lease_token, Outcome.FAILED, JobState.DEAD, run_microseconds=run_microseconds)
+    reason = sanitise_text(getattr(error, "reason", "") or "", REASON_LIMIT) if isinstance(error, Directive) else ""
+    match error:
+        case Snooze():
+            seconds = _as_seconds(error.seconds)
+            return base._replace(outcome=Outcome.SNOOZED, reason=reason or None, **_wait(seconds))
+        case Cancel():
+            return base._replace(outcome=Outcome.CANCELLED, next_state=JobState.CANCELLED, reason=reason or None)
+    failed = base._replace(error=record_error(error))
+    if claim.attempt >= claim.max_attempts:
+        return failed._replace(reason=reason or "attempts spent")
+    seconds = getattr(error, "after_seconds", None) if isinstance(error, Retry) else None
+    if seconds is None:
+        seconds = retry_policy.delay_seconds(claim.attempt, choose)
+    return failed._replace(reason=reason or None, **_wait(_as_seconds(seconds)))
+
+
+def judge_loss(job_id: int, lease_token: int, attempt: int, max_attempts: int, delay_seconds: float) -> Verdict:
+    """The verdict of a claim whose lease lapsed: its worker died or stalled, and the attempt is spent."""
+    lost = Verdict(job_id, lease_token, Outcome.LOST, JobState.DEAD, reason="worker lost")
+    return lost if attempt >= max_attempts else lost._replace(**_wait(delay_seconds))
+
+
+def release(claim: ClaimedJob) -> Verdict:
+    """The verdict of a claim that never began: back to the queue as if it had not been claimed."""
+    return Verdict(claim.id, claim.lease_token, Outcome.RELEASED, JobState.PENDING)
+
+
+def interrupt(claim: ClaimedJob, reason: str) -> Verdict:
+    """The verdict of a running job whose worker must go: pending again, no attempt counted."""
+    return Verdict(claim.id, claim.lease_token, Outcome.INTERRUPTED, JobState.PENDING, reason=reason)
+
+
+def record_error(error: BaseException) -> ErrorRecord:
+    """What is kept of an exception, whatever its text, class or traceback does."""
+    return ErrorRecord(
+        error_class=sanitise_text(f"{type(error).__module__}.{type(error).__qualname__}", 200),
+        message=sanitise_text(_text_of(error), MESSAGE_LIMIT),
+        traceback=sanitise_text(_traceback_of(error), TRACEBACK_LIMIT),
+        fingerprint=fingerprint_error(error),
+    )
+
+
+def _wait(seconds: float) -> dict[str, object]:
+    return {"next_state": JobState.SCHEDULED if seconds > 0 else JobState.PENDING, "delay_seconds": seconds}
+
+
+#: A year: no back-off is longer, and no date overflows.
+_LONGEST_WAIT_SECONDS = 366 * 86_400.0
+
+
+def _as_seconds(value: object) -> float:
+    """A delay that the database can add to a date, whatever a handler gave."""
+    try:
+        seconds = float(getattr(value, "total_seconds", lambda: value)())  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_WAIT_SECONDS) if seconds == seconds else 0.0  # noqa: PLR0124 - NaN
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as raised:  # noqa: BLE001 - a broken __str__ must not cost the verdict
+        return f"<the text of this error raised {type(raised).__name__}>"
+
+
+def _traceback_of(error: BaseException) -> str:
+    try:
+        return "".join(format_exception(error))
+    except BaseException as raised:  # noqa: BLE001 - as above
+        return f"<the traceback of this error raised {type(raised).__name__}>"

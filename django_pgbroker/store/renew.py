@@ -1,0 +1,32 @@
+"""Renew leases of jobs that still run. Called by the lease keeper."""
+
+from collections.abc import Collection
+
+from django_pgbroker.domain.records import AckReport, ClaimedJob
+from django_pgbroker.store.acknowledge import read_ack_report
+from django_pgbroker.store.arrays import array_of_booleans, array_of_integers
+from django_pgbroker.store.gateway import Gateway
+
+
+def renew_leases(
+    gateway: Gateway, claims: Collection[ClaimedJob], begun: Collection[int], lease_seconds: float
+) -> AckReport:
+    """Renew the leases of ``claims``.
+
+    Args:
+        gateway: a connection of the broker's own.
+        claims: at least one.
+        begun: ids of those whose handler has started.
+        lease_seconds: how long from now they may be held.
+
+    Returns:
+        ``busy``: ours, but locked by another, to be tried again; ``stale``: the lease is lost.
+    """
+    ordered = sorted(claims)
+    params = {
+        "ids": array_of_integers(claim.id for claim in ordered),
+        "tokens": array_of_integers(claim.lease_token for claim in ordered),
+        "begun": array_of_booleans(claim.id in begun for claim in ordered),
+        "lease_seconds": lease_seconds,
+    }
+    return read_ack_report(gateway.send("renew_leases", params))

@@ -1,0 +1,19 @@
+-- purpose: whether a queue still holds jobs that this worker could run now or later (for --until-empty)
+-- params:  queue_id bigint, job_type_ids bigint[]
+-- returns: one boolean
+-- moves:
+-- locks:   none
+-- index:   job_claim
+select
+    exists (
+        select from pgbroker.job
+        where queue_id = %(queue_id)s::bigint and state = 0 and job_type_id = any (%(job_type_ids)s::bigint[])
+    )
+    or exists (
+        select from pgbroker.job
+        where queue_id = %(queue_id)s::bigint and state = 2 and job_type_id = any (%(job_type_ids)s::bigint[])
+    )
+    or exists (
+        select from pgbroker.job
+        where queue_id = %(queue_id)s::bigint and state = 1 and job_type_id = any (%(job_type_ids)s::bigint[])
+    )

@@ -1,0 +1,62 @@
+"""Presence of one worker process: register, beat, end. Called by the worker and its lease keeper."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from django_pgbroker.domain.records import Orders
+from django_pgbroker.store.arrays import array_of_integers
+from django_pgbroker.store.gateway import Gateway
+
+
+def register_worker(
+    gateway: Gateway,
+    *,
+    name: str,
+    hostname: str,
+    process_id: int,
+    version: str,
+    queues: Mapping[str, int],
+    job_type_ids: Iterable[int],
+    concurrency: int,
+    heartbeat_seconds: float,
+) -> int:
+    """Make the presence row of this process and return its id. Every start is a new row, whatever its name."""
+    row = gateway.fetch_one(
+        "register_worker",
+        {
+            "name": name,
+            "hostname": hostname,
+            "process_id": process_id,
+            "version": version,
+            "queues": json.dumps(queues),
+            "job_type_ids": array_of_integers(job_type_ids),
+            "concurrency": concurrency,
+            "heartbeat_seconds": heartbeat_seconds,
+        },
+    )
+    return int(row[0])
+
+
+def beat_worker(gateway: Gateway, worker_id: int, running_count: int, wall_clock: float) -> Orders | None:
+    """Say that the worker lives, and bring back what operators ask of it; None when its row is gone.
+
+    Args:
+        gateway: a connection of the broker's own.
+        worker_id: from ``register_worker``.
+        running_count: handlers that run now.
+        wall_clock: this process's own epoch seconds, so that a wrong clock can be shown.
+    """
+    params = {"worker_id": worker_id, "running_count": running_count, "wall_clock": wall_clock}
+    rows = gateway.fetch("beat_worker", params)
+    return Orders._make(rows[0]) if rows else None
+
+
+def end_worker(gateway: Gateway, worker_id: int, reason: str) -> None:
+    """Say that the worker has ended, and why."""
+    gateway.execute("end_worker", {"worker_id": worker_id, "reason": reason})
+
+
+def has_unfinished_work(gateway: Gateway, queue_id: int, job_type_ids: Iterable[int]) -> bool:
+    """Whether a queue holds pending, scheduled or running jobs of these types."""
+    params = {"queue_id": queue_id, "job_type_ids": array_of_integers(job_type_ids)}
+    return bool(gateway.fetch_one("find_unfinished_work", params)[0])
