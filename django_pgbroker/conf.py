@@ -1,0 +1,224 @@
+"""``settings.PGBROKER`` as one frozen value. Read by everything above floor 0; unknown or impossible keys are errors."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
+from django_pgbroker.domain.names import check_queue_name, suggest
+from django_pgbroker.domain.priorities import resolve_priority
+
+#: 200 steps of priority times this is 6.3 years: ``claim_order`` stays a date that PostgreSQL and Python can hold.
+LONGEST_AGEING_SECONDS = 1_000_000
+LONGEST_TIMEOUT_SECONDS = 30 * 24 * 3600
+MOST_ATTEMPTS = 1000
+
+PARTITION_PERIODS = ("day", "week", "month")
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """What the settings say of one declared queue."""
+
+    ageing_seconds: int
+
+
+def _setting(default: Any, purpose: str, low: float | None = None, high: float | None = None) -> Any:
+    metadata = {"purpose": purpose, "low": low, "high": high, "default": default}
+    if isinstance(default, dict):
+        return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of the broker; each field is a key of ``settings.PGBROKER`` in lower case."""
+
+    database: str = _setting("default", "Alias in `DATABASES` of the database that holds the jobs.")
+    queues: Mapping[str, QueueSettings] | None = _setting(
+        None,
+        "The queues that exist: a list of names, or a dict of name to options (`ageing_seconds`). "
+        "Where it is given, enqueueing to another queue is an error; where not, a queue begins with its first job.",
+    )
+    routes: Mapping[str, str] = _setting(
+        {}, "Job type, or pattern with `*`, to queue; stronger than the queue in `@job`. An exact name wins, then order."
+    )
+    default_queue: str = _setting("default", "Queue of jobs for which nothing else names one.")
+    default_priority: int = _setting(0, "Priority of jobs for which nothing else names one; higher runs first.", -100, 100)
+    priority_levels: Mapping[str, int] = _setting(
+        {"user": 50, "normal": 0, "backfill": -50}, "Names for priorities; replaces the default names."
+    )
+    default_max_attempts: int = _setting(3, "Attempts before a failing job is a dead letter.", 1, MOST_ATTEMPTS)
+    default_timeout_seconds: int = _setting(300, "Longest attempt.", 1, LONGEST_TIMEOUT_SECONDS)
+    ageing_seconds: int = _setting(
+        60, "Waiting this long is worth one step of priority; 0 turns priority off. Used when a queue is created.",
+        0, LONGEST_AGEING_SECONDS,
+    )  # fmt: skip
+    payload_limit_bytes: int = _setting(65_536, "Largest arguments of a job, as JSON in UTF-8.", 256, 16_777_216)
+    result_limit_bytes: int = _setting(65_536, "Largest result of a job, as JSON in UTF-8.", 256, 16_777_216)
+    lease_seconds: float = _setting(60, "A job whose worker has been silent for this long is taken back.", 2, 86_400)
+    heartbeat_seconds: float = _setting(
+        12, "A worker reports and renews its leases this often; at most half of `LEASE_SECONDS`.", 0.5, 3_600
+    )
+    reclaim_interval_seconds: float = _setting(5, "Lapsed leases are looked for this often.", 0.1, 3_600)
+    drain_seconds: float = _setting(30, "A stopping worker lets its jobs run for this long.", 0, 86_400)
+    poll_min_seconds: float = _setting(0.01, "Shortest pause between two looks for work.", 0.001, 60)
+    poll_max_seconds: float = _setting(5, "Longest pause between two looks for work.", 0.01, 3_600)
+    prefetch_limit: int = _setting(1000, "Most jobs that a worker claims ahead of its free slots.", 0, 10_000)
+    partition_period: str = _setting("week", "How much history one partition holds: `day`, `week` or `month`.")
+    partition_days_ahead: int = _setting(7, "Partitions exist this many days ahead.", 1, 366)
+    listen: bool = _setting(
+        True, "Whether new jobs are announced by NOTIFY and workers LISTEN; polling finds them either way."
+    )
+
+
+@cache
+def get_settings() -> Settings:
+    """The settings of the broker, read once and again when a test overrides ``PGBROKER``.
+
+    Raises:
+        ConfigurationError: a key is unknown, a value impossible, or two values contradict each other.
+    """
+    return read_settings(getattr(django_settings, "PGBROKER", {}), django_settings.DATABASES)
+
+
+def read_settings(given: Any, databases: Iterable[str]) -> Settings:
+    """Turn a ``PGBROKER`` dict into ``Settings``.
+
+    Args:
+        given: the dict, with keys in upper case.
+        databases: the aliases that exist.
+
+    Raises:
+        ConfigurationError: as ``get_settings`` says.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"PGBROKER must be a dict, not {type(given).__name__}")
+    known = {each.name.upper(): each for each in fields(Settings)}
+    for key in given:
+        if key not in known:
+            raise ConfigurationError(f"PGBROKER has no key {key!r}. {suggest(str(key), known)}".rstrip())
+    checked = {known[key].name: _check_value(key, known[key], value) for key, value in given.items()}
+    ageing = checked.get("ageing_seconds", Settings.ageing_seconds)
+    for key, read in _READERS.items():
+        if key in given:
+            checked[key.lower()] = read(given[key], ageing)
+    result = Settings(**checked)
+    _check_together(result, databases)
+    return result
+
+
+def _check_value(key: str, declared: Field[Any], value: Any) -> Any:
+    default, low, high = (declared.metadata[part] for part in ("default", "low", "high"))
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise _bad(key, value, "must be True or False")
+    elif isinstance(default, str):
+        if not isinstance(value, str) or not value:
+            raise _bad(key, value, "must be a text")
+    elif low is not None:
+        is_whole = declared.type is int
+        kinds = (int,) if is_whole else (int, float)
+        if type(value) not in kinds or not math.isfinite(value) or not low <= value <= high:
+            raise _bad(key, value, f"must be a {'whole ' if is_whole else ''}number from {low:,} to {high:,}")
+    return value
+
+
+def _bad(key: str, value: object, rule: str) -> ConfigurationError:
+    return ConfigurationError(f"PGBROKER[{key!r}] {rule}, not {value!r}")
+
+
+def _read_queues(value: Any, ageing: int) -> Mapping[str, QueueSettings] | None:
+    if value is None:
+        return None
+    if isinstance(value, list | tuple | set | frozenset):
+        value = {name: {} for name in value}
+    if not isinstance(value, Mapping) or not value:
+        raise _bad("QUEUES", value, "must be None, a list of names, or a dict of name to options")
+    return MappingProxyType({_queue("QUEUES", name): _read_queue(name, options, ageing) for name, options in value.items()})
+
+
+def _read_queue(name: str, options: Any, ageing: int) -> QueueSettings:
+    if not isinstance(options, Mapping):
+        raise _bad("QUEUES", options, f"must give a dict of options for {name!r}")
+    for option in options:
+        if option != "ageing_seconds":
+            raise ConfigurationError(f"PGBROKER['QUEUES'][{name!r}] has no option {option!r}. Known: 'ageing_seconds'.")
+    seconds = options.get("ageing_seconds", ageing)
+    if type(seconds) is not int or not 0 <= seconds <= LONGEST_AGEING_SECONDS:
+        raise _bad("QUEUES", seconds, f"[{name!r}]['ageing_seconds'] must be a whole number from 0 to {LONGEST_AGEING_SECONDS:,}")
+    return QueueSettings(seconds)
+
+
+def _read_routes(value: Any, _: int) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(pattern, str) and pattern for pattern in value):
+        raise _bad("ROUTES", value, "must be a dict of job type or pattern to queue")
+    return MappingProxyType({pattern: _queue("ROUTES", queue) for pattern, queue in value.items()})
+
+
+def _read_levels(value: Any, _: int) -> Mapping[str, int]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
+        raise _bad("PRIORITY_LEVELS", value, "must be a dict of name to number")
+    try:
+        return MappingProxyType({name: resolve_priority(number, {}) for name, number in value.items()})
+    except InvalidOption as error:
+        raise ConfigurationError(f"PGBROKER['PRIORITY_LEVELS']: {error}") from None
+
+
+def _queue(key: str, name: object) -> str:
+    try:
+        return check_queue_name(name)
+    except InvalidName as error:
+        raise ConfigurationError(f"PGBROKER[{key!r}]: {error}") from None
+
+
+def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
+    if chosen.database not in databases:
+        raise ConfigurationError(
+            f"PGBROKER['DATABASE'] is {chosen.database!r}, which is no alias in DATABASES. "
+            f"{suggest(chosen.database, databases)}".rstrip()
+        )
+    if chosen.partition_period not in PARTITION_PERIODS:
+        raise _bad("PARTITION_PERIOD", chosen.partition_period, f"must be one of {', '.join(PARTITION_PERIODS)}")
+    if chosen.heartbeat_seconds * 2 > chosen.lease_seconds:
+        raise ConfigurationError(
+            f"PGBROKER['HEARTBEAT_SECONDS'] ({chosen.heartbeat_seconds}) is more than half of 'LEASE_SECONDS' "
+            f"({chosen.lease_seconds}): one late heartbeat would cost the lease. Use a fifth of it"
+        )
+    if chosen.poll_min_seconds > chosen.poll_max_seconds:
+        raise ConfigurationError(
+            f"PGBROKER['POLL_MIN_SECONDS'] ({chosen.poll_min_seconds}) is more than 'POLL_MAX_SECONDS' "
+            f"({chosen.poll_max_seconds}); lower the one or raise the other"
+        )
+    _queue("DEFAULT_QUEUE", chosen.default_queue)
+    if chosen.queues is not None:
+        for key, name in [("DEFAULT_QUEUE", chosen.default_queue), *(("ROUTES", queue) for queue in chosen.routes.values())]:
+            if name not in chosen.queues:
+                raise ConfigurationError(
+                    f"PGBROKER[{key!r}] names the queue {name!r}, which PGBROKER['QUEUES'] does not declare; add it there"
+                )
+
+
+def describe_settings() -> list[tuple[str, str, str, str]]:
+    """Every setting as (key, default, bounds, purpose), for the reference page and its test."""
+    rows = []
+    for each in fields(Settings):
+        meta = each.metadata
+        bounds = "" if meta["low"] is None else f"{meta['low']:,} to {meta['high']:,}"
+        rows.append((each.name.upper(), repr(meta["default"]), bounds, meta["purpose"]))
+    return rows
+
+
+def _forget_settings(*, setting: str, **_: object) -> None:
+    if setting in ("PGBROKER", "DATABASES"):
+        get_settings.cache_clear()
+
+
+_READERS = {"QUEUES": _read_queues, "ROUTES": _read_routes, "PRIORITY_LEVELS": _read_levels}
+setting_changed.connect(_forget_settings)
