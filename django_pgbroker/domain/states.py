@@ -45,6 +45,22 @@ class Outcome(IntEnum):
         return self.name.lower()
 
 
+class ParkedReason(IntEnum):
+    """What a parked job waits for. ``job.parked_on`` names it: a key, or the negated job type for UNKNOWN_TYPE."""
+
+    LIMIT = 1
+    RATE = 2
+    SEQUENCE = 3
+    UNKNOWN_TYPE = 4
+    QUARANTINE = 5
+    BREAKER = 6
+
+    @property
+    def label(self) -> str:
+        """The reason as words, the same in commands, admin and docs."""
+        return self.name.lower().replace("_", " ")
+
+
 LIVE_STATES = frozenset(state for state in JobState if not state.is_finished)
 FINISHED_STATES = frozenset(state for state in JobState if state.is_finished)
 
@@ -59,7 +75,9 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     JobState.SCHEDULED: frozenset({JobState.PENDING}) | _ENDS_UNRUN,
     JobState.BLOCKED: frozenset({JobState.PENDING, JobState.SCHEDULED}) | _ENDS_UNRUN,
     JobState.PARKED: frozenset({JobState.PENDING}) | _ENDS_UNRUN,
-    JobState.RUNNING: frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.COMPLETED, JobState.CANCELLED, JobState.DEAD}),
+    JobState.RUNNING: frozenset(
+        {JobState.PENDING, JobState.SCHEDULED, JobState.COMPLETED, JobState.CANCELLED, JobState.DEAD}
+    ),
 }
 
 

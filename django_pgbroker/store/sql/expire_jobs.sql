@@ -1,0 +1,41 @@
+-- purpose: archive the jobs whose latest start has passed before a worker claimed them
+-- params:  batch bigint
+-- returns: id
+-- moves:   pending | scheduled | blocked | parked -> expired
+-- locks:   job rows, oldest expiry first, skipping rows that a claim, a promotion or a producer of edges holds
+-- index:   job_expiring
+with overdue as materialized (
+    select id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, priority, attempt,
+           max_attempts, deaths, interruptions
+    from pgbroker.job
+    where state <> 1 and expires_at < 'infinity' and expires_at <= (select pgbroker.clock())
+    order by expires_at, id
+    limit %(batch)s::bigint
+    for update skip locked
+),
+removed as (
+    delete from pgbroker.job
+    where id = any (array(select id from overdue))
+),
+removed_payload as (
+    delete from pgbroker.job_payload
+    where job_id = any (array(select id from overdue))
+)
+insert into pgbroker.archived_job (
+    id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, state, priority, attempt,
+    max_attempts, deaths, interruptions, version, arguments, headers, correlation_id, created_by, reason
+)
+select overdue.id, overdue.tenant_id, overdue.queue_id, overdue.job_type_id, overdue.run_group_id, overdue.created_at,
+       overdue.available_at, pgbroker.clock(), 12, overdue.priority, overdue.attempt, overdue.max_attempts,
+       overdue.deaths, overdue.interruptions, coalesce(payload.version, 1), coalesce(payload.arguments, '{}'),
+       payload.headers, payload.correlation_id, payload.created_by,
+       case when overdue.attempt = 0 then 'not started before it expired' else 'not retried before it expired' end
+from overdue
+-- A job whose payload is missing is archived too: nothing may leave the live table without a trace.
+left join lateral (
+    select version, arguments, headers, correlation_id, created_by
+    from pgbroker.job_payload
+    where job_id = overdue.id
+    offset 0
+) as payload on true
+returning id

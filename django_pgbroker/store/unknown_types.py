@@ -1,0 +1,35 @@
+"""Jobs of a type that no live worker knows. Called by the unknown types duty."""
+
+from typing import NamedTuple
+
+from django_pgbroker.store.gateway import Gateway
+
+#: Pending rows looked at per queue, in claim order: only there do unknown jobs stand in the way of others.
+_HEAD = 1_000
+
+
+class Moved(NamedTuple):
+    """How many jobs moved, under the name of their type or queue."""
+
+    name: str
+    count: int
+
+
+def park_unknown_jobs(gateway: Gateway, batch: int) -> list[Moved]:
+    """Park up to ``batch`` pending jobs of types that no worker has known for a minute; the answer is by job type.
+
+    Without any live worker nothing is parked.
+
+    Raises:
+        psycopg.Error: as the server answered; nothing has moved.
+    """
+    return [Moved(*row) for row in gateway.fetch("park_unknown_jobs", {"batch": batch, "head": _HEAD})]
+
+
+def wake_known_jobs(gateway: Gateway, batch: int) -> list[Moved]:
+    """Make up to ``batch`` such jobs pending again whose type a live worker knows by now; the answer is by queue.
+
+    Raises:
+        psycopg.Error: as the server answered; nothing has moved.
+    """
+    return [Moved(*row) for row in gateway.fetch("wake_known_jobs", {"batch": batch})]
