@@ -1,0 +1,151 @@
+"""Print how the broker stands: queues, workers, unknown job types. For people and for scripts."""
+
+import json
+from argparse import RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS, DatabaseError
+
+from django_pgbroker.domain.durations import describe_age, describe_seconds
+from django_pgbroker.domain.presence import Presence, describe_queues
+from django_pgbroker.operations.overview import (
+    STALE_AFTER_SECONDS,
+    Overview,
+    QueueOverview,
+    describe_count,
+    read_overview,
+)
+
+JSON_HELP = """
+--json prints one object, times in seconds, unknown figures as null (100001: more than 100,000):
+  queues         list, longest wait first: name, oldest_pending_seconds, pending, running, scheduled, parked, blocked,
+                 sampled_seconds_ago, is_stale, is_paused, paused_at, paused_by, pause_reason
+  workers        list: id, name, presence (alive, draining, lost), heartbeat_seconds_ago, queues, concurrency, running,
+                 hostname, process_id, version, started_seconds_ago
+  unknown_types  list: name, waiting (among the first jobs of each queue)
+
+The text is columns parted by two spaces or more (awk -F '  +'). The exit status is 0 whenever the database answered.
+"""
+
+
+class Command(BaseCommand):
+    """``manage.py pgbroker_status [--json] [--database ALIAS]``."""
+
+    help = "Shows queues (longest wait first), workers, and job types that no live worker knows."
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Add the description of the JSON to ``--help``."""
+        parser = super().create_parser(prog_name, subcommand, epilog=JSON_HELP, **kwargs)
+        parser.formatter_class = RawDescriptionHelpFormatter
+        return parser
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="alias of the broker's database")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Read the overview and print it."""
+        database = options["database"]
+        try:
+            overview = read_overview(database)
+        except DatabaseError as error:
+            raise CommandError(
+                f"The database {database!r} did not answer ({str(error).strip()}). Is it up, and has "
+                f"`manage.py migrate --database {database}` been run?"
+            ) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(overview), indent=2, default=str))
+        else:
+            self.stdout.write("\n".join(_as_lines(overview)))
+
+
+def _as_json(overview: Overview) -> dict[str, Any]:
+    return {
+        "queues": [asdict(queue) | _judgements(queue) for queue in overview.queues],
+        "workers": [asdict(worker) for worker in overview.workers],
+        "unknown_types": [asdict(unknown) for unknown in overview.unknown_types],
+    }
+
+
+def _judgements(queue: QueueOverview) -> dict[str, bool]:
+    return {"is_stale": queue.is_stale, "is_paused": queue.is_paused}
+
+
+def _as_lines(overview: Overview) -> list[str]:
+    lines = _queue_lines(overview)
+    lines += ["", *_worker_lines(overview)]
+    if overview.unknown_types:
+        rows = [(unknown.name, f"{unknown.waiting:,}") for unknown in overview.unknown_types]
+        lines += ["", "No live worker knows these job types; start one whose code registers them:"]
+        lines += _columns(("job type", "waiting"), rows)
+    return lines
+
+
+def _queue_lines(overview: Overview) -> list[str]:
+    if not overview.queues:
+        return ["No queue yet: the first one appears with the first job, or is declared in settings.PGBROKER."]
+    head = ("queue", "oldest pending", "pending", "running", "scheduled", "parked", "blocked", "sampled", "state")
+    lines = _columns(head, [_queue_row(queue) for queue in overview.queues])
+    if any(queue.is_stale for queue in overview.queues):
+        lines.append(
+            f"Warning: figures marked * are missing or older than {STALE_AFTER_SECONDS:.0f} s; "
+            "is a worker or pgbroker_reaper running?"
+        )
+    return lines
+
+
+def _queue_row(queue: QueueOverview) -> tuple[str, ...]:
+    depths = (queue.pending, queue.running, queue.scheduled, queue.parked, queue.blocked)
+    oldest, sampled = queue.oldest_pending_seconds, queue.sampled_seconds_ago
+    return (
+        queue.name,
+        "-" if oldest is None else describe_seconds(oldest),
+        *(describe_count(depth) for depth in depths),
+        ("never" if sampled is None else describe_age(sampled)) + (" *" if queue.is_stale else ""),
+        _pause_words(queue),
+    )
+
+
+def _pause_words(queue: QueueOverview) -> str:
+    if not queue.is_paused:
+        return "active"
+    who = f" by {queue.paused_by}" if queue.paused_by else ""
+    why = f": {queue.pause_reason}" if queue.pause_reason else ""
+    return f"paused{who}{why}"
+
+
+def _worker_lines(overview: Overview) -> list[str]:
+    if not any(worker.presence is not Presence.LOST for worker in overview.workers):
+        lines = ["No live worker: nothing is being run. Start one with `manage.py pgbroker_worker`."]
+    else:
+        lines = []
+    if overview.workers:
+        rows = [
+            (
+                worker.name,
+                worker.presence.value,
+                describe_age(worker.heartbeat_seconds_ago),
+                f"{worker.running}/{worker.concurrency}",
+                describe_queues(worker.queues),
+                f"{worker.hostname}:{worker.process_id}",
+                describe_seconds(worker.started_seconds_ago),
+            )
+            for worker in overview.workers
+        ]
+        lines += _columns(("worker", "presence", "heartbeat", "running", "queues", "process", "up for"), rows)
+    return lines
+
+
+def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    table = [tuple(_printable(cell) for cell in row) for row in [head, *rows]]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _printable(text: str) -> str:
+    """Names come from anywhere: a terminal must not obey what is in them, nor a line be broken by them."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

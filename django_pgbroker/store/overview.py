@@ -1,0 +1,24 @@
+"""What the overview needs beyond the models. Called by ``operations.overview``."""
+
+from typing import NamedTuple
+
+from django_pgbroker.domain.presence import LOST_AFTER_HEARTBEATS
+from django_pgbroker.store.gateway import CallerGateway
+
+
+class UnknownTypeRow(NamedTuple):
+    """A job type with waiting jobs, and how many of those looked at are of it."""
+
+    name: str
+    waiting: int
+
+
+def find_unknown_types(gateway: CallerGateway, batch: int) -> list[UnknownTypeRow]:
+    """The job types with waiting work that no live worker knows, most work first; empty while no worker lives.
+
+    Args:
+        gateway: the caller's connection.
+        batch: how many rows are looked at in the head of each queue, and among the parked jobs.
+    """
+    params = {"batch": batch, "lost_after": float(LOST_AFTER_HEARTBEATS)}
+    return [UnknownTypeRow(*row) for row in gateway.fetch("find_unknown_types", params)]
