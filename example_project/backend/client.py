@@ -20,7 +20,8 @@ def fill_in_address(settings_dict: dict[str, Any]) -> None:
         address = embedded.attach()
     except embedded.EmbeddedServerError as error:
         raise OperationalError(f"embedded PostgreSQL: {error}") from error
-    settings_dict.update(HOST=address.host, USER=address.user)
+    # The port too: PGPORT in somebody's environment would name another socket.
+    settings_dict.update(HOST=address.host, PORT=address.port, USER=address.user)
 
 
 class DatabaseClient(client.DatabaseClient):

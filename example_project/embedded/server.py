@@ -21,6 +21,7 @@ from example_project.embedded.wheel import programs
 
 SUPERUSER = "postgres"
 DATABASE = "pgbroker"
+PORT = 5432
 START_SECONDS = 60
 STOP_SECONDS = 20
 AFRESH = "Next: `make clean` starts afresh."
@@ -42,8 +43,9 @@ def start(place: Place) -> None:
     command = [binaries / "pg_ctl", "-D", place.data, "-w", "-t", START_SECONDS, "-l", place.log, "start"]
     deadline = time.monotonic() + START_SECONDS
     while True:
-        # Whoever it names is gone: PostgreSQL itself would take a zombie or a stranger with that number for a server.
+        # Whoever they name is gone: PostgreSQL itself would take a zombie or a stranger with that number for a server.
         (place.data / "postmaster.pid").unlink(missing_ok=True)
+        (place.sockets / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
         already_logged = place.log.stat().st_size if place.log.exists() else 0
         # The server inherits neither pipe: whoever reads our output would wait for it for ever.
         if run_as_server(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
@@ -79,6 +81,7 @@ def write_configuration(place: Place) -> None:
     # Nothing about durability: the demo and the crash tests rest on its defaults.
     path.write_text(
         "listen_addresses = ''\n"
+        f"port = {PORT}\n"
         f"unix_socket_directories = '\"{sockets}\"'\n"
         "max_connections = 200\n"
         "shared_preload_libraries = 'pg_stat_statements'\n"

@@ -20,9 +20,10 @@ _held_locks: dict[Path, IO[str]] = {}
 
 
 class Address(NamedTuple):
-    """Where to connect. ``host`` is the folder of a Unix socket: there is no TCP."""
+    """Where to connect. ``host`` is the folder of a Unix socket, ``port`` a part of its name: there is no TCP."""
 
     host: str
+    port: int
     user: str
     database: str
 
@@ -44,7 +45,7 @@ def attach() -> Address:
         raise EmbeddedServerError(
             f"{error}\nNext: another user made it. Remove it as that user (`make clean`), or run as that user."
         ) from error
-    return Address(str(place.sockets), server.SUPERUSER, server.DATABASE)
+    return Address(str(place.sockets), server.PORT, server.SUPERUSER, server.DATABASE)
 
 
 def hold(place: Place) -> None:
