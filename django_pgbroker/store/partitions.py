@@ -1,0 +1,126 @@
+"""Keep the partitions by time of the archive and of the executions. Called after migrate, by a duty and by the doctor.
+
+Their names and bounds depend on the date, so this is the one place whose DDL is composed and not read from a file.
+"""
+
+from datetime import datetime
+from typing import LiteralString, NamedTuple
+
+from psycopg import sql
+from psycopg.errors import LockNotAvailable
+from psycopg.pq import TransactionStatus
+
+from django_pgbroker.store.gateway import Gateway
+
+#: A waiting ATTACH blocks every acknowledge behind it: give up soon, and try again.
+_LOCK_TIMEOUT: LiteralString = "set local lock_timeout = '500ms'"
+_TRIES = 4
+
+#: One builder of partitions at a time and database.
+_PARTITION_LOCK = int.from_bytes(b"pgb:part")
+
+
+class Partition(NamedTuple):
+    """One partition: the table it belongs to, its name, and its bounds in UTC (``None``: open or out of range)."""
+
+    parent: str
+    name: str
+    lower: datetime | None
+    upper: datetime | None
+    is_default: bool
+
+
+class _Gap(NamedTuple):
+    parent: str
+    name: str
+    lower: str
+    upper: str
+
+
+def list_partitions(gateway: Gateway) -> list[Partition]:
+    """The partitions of ``archived_job_finished`` and ``execution``, oldest first after each parent's default one."""
+    return [Partition(*row) for row in gateway.fetch("list_partitions")]
+
+
+def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7) -> list[str]:
+    """Create the partitions that are missing from the current period up to ``days_ahead`` days from now.
+
+    Rows that landed in a default partition are moved into the new one in the same transaction; past periods with such
+    rows get a partition too, the latest few in one call. Where the period was changed, only what no partition covers
+    yet is added. Safe in any number of processes.
+
+    Args:
+        gateway: the broker's connection; its role must own the tables.
+        period: ``day``, ``week`` (from Monday) or ``month``, all in UTC.
+        days_ahead: how many days beyond now must be covered.
+
+    Returns:
+        The names of the partitions that this call created.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: a transaction reads the history for long; call again later. Meanwhile the
+            default partition takes the rows.
+    """
+    created = []
+    for gap in _find_gaps(gateway, period, days_ahead):
+        if name := _fill_patiently(gateway, gap, period, days_ahead):
+            created.append(name)
+    return created
+
+
+def _find_gaps(gateway: Gateway, period: str, days_ahead: int) -> list[_Gap]:
+    rows = gateway.fetch("find_partition_gaps", {"period": period, "days_ahead": days_ahead})
+    return [_Gap(*row) for row in rows]
+
+
+def _fill_patiently(gateway: Gateway, gap: _Gap, period: str, days_ahead: int) -> str | None:
+    for _ in range(_TRIES - 1):
+        try:
+            return _fill(gateway, gap, period, days_ahead)
+        except LockNotAvailable:
+            continue
+    return _fill(gateway, gap, period, days_ahead)
+
+
+def _fill(gateway: Gateway, gap: _Gap, period: str, days_ahead: int) -> str | None:
+    """Build the partition apart, move its rows into it and attach it; ``None`` if somebody else has done it."""
+    is_outermost = gateway.connection.info.transaction_status == TransactionStatus.IDLE
+    with gateway.transaction():
+        if is_outermost:
+            # the look after the wait for the lock must see what others have built meanwhile
+            gateway.connection.execute("set transaction isolation level read committed")
+        gateway.connection.execute("select pg_advisory_xact_lock(%s)", [_PARTITION_LOCK])
+        gateway.connection.execute(_LOCK_TIMEOUT)
+        if gap not in _find_gaps(gateway, period, days_ahead):
+            return None
+        name = _free_name(gateway, gap.name)
+        _build_and_attach(gateway, gap, name)
+    return name
+
+
+def _free_name(gateway: Gateway, wanted: str) -> str:
+    """The wanted name, or a numbered one where a table that is no partition (a detached one, say) has taken it."""
+    name, number = wanted, 1
+    while gateway.connection.execute("select to_regclass(%s)", [f'pgbroker."{name}"']).fetchone() != (None,):
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _build_and_attach(gateway: Gateway, gap: _Gap, name: str) -> None:
+    names = {
+        "parent": sql.Identifier("pgbroker", gap.parent),
+        "default": sql.Identifier("pgbroker", f"{gap.parent}_default"),
+        "partition": sql.Identifier("pgbroker", name),
+        "lower": sql.Literal(gap.lower),
+        "upper": sql.Literal(gap.upper),
+    }
+    for step in (
+        "create table {partition} (like {parent} including all)",
+        # locked before it is read, in the mode that ATTACH needs: no row may arrive in between, no lock may grow
+        "lock table {default} in access exclusive mode",
+        "with moved as (delete from {default} where finished_at >= {lower} and finished_at < {upper} returning *)"
+        " insert into {partition} select * from moved",
+        "alter table {parent} attach partition {partition} for values from ({lower}) to ({upper})",
+    ):
+        gateway.connection.execute(sql.SQL(step).format(**names))
