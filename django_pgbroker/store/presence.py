@@ -1,4 +1,4 @@
-"""Rows of workers that went silent. Called by the presence duty; jobs are recovered by their lease, never by these rows."""
+"""Rows of workers that went silent. Called by the presence duty; jobs come back by their lease, never by these rows."""
 
 from typing import NamedTuple
 
