@@ -1,0 +1,1 @@
+"""Real work for the broker: read a folder of source files into documents, and analyse each in a job."""

@@ -1,0 +1,139 @@
+"""The course of the demo: children, feeding, waiting, comparing. Driven by the command ``demo``."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+from django.core.management import call_command
+
+from example_project.documents.account import USERNAME, open_account
+from example_project.documents.children import ChildEnded, Children
+from example_project.documents.comparison import Report, compare
+from example_project.documents.ingest import broken_sources, find_sources, ingest, jobs_for
+from example_project.documents.models import Batch
+from example_project.documents.port import HOST, answers, choose_port
+from example_project.documents.progress import Count, Display, count, display, live_jobs
+from example_project.documents.stopping import Starter
+
+TICK_SECONDS = 0.25
+WEB_SECONDS = 30
+#: Longer than a lease and the sweep after it: a killed worker's jobs come back before we give up.
+STALL_SECONDS = 120
+
+
+class Result(NamedTuple):
+    """What the demo found, and how long the jobs took from the first enqueue to the end of the last one."""
+
+    report: Report
+    seconds: float
+
+
+class Demonstration:
+    """One run of the demo. Use :meth:`run` inside ``stop_on_signals()``."""
+
+    def __init__(self, folder: Path, limit: int | None, concurrency: int, write: Callable[[str], object]) -> None:
+        """Find the files.
+
+        Args:
+            folder: where the Python files are.
+            limit: take this many of them at most.
+            concurrency: threads of the worker.
+            write: prints a line.
+
+        Raises:
+            NotADirectoryError: there is no such folder.
+        """
+        self.folder = folder
+        self.paths = [*find_sources(folder, limit), *broken_sources()]
+        self.concurrency = concurrency
+        self.write = write
+        self.starter = Starter()
+
+    def run(self, after: Callable[[Result], None]) -> Result:
+        """Do everything, and call ``after`` with the result while the web server and the worker still run.
+
+        Raises:
+            StopAsked: a signal came.
+            ChildEnded: the worker or the web server failed.
+            PortTaken: the environment names a port that is in use.
+        """
+        port = choose_port(settings.PORT)
+        address = f"http://{HOST}:{port}/admin/"
+        self.write("Migrating the database …")
+        call_command("migrate", verbosity=0, interactive=False)
+        account = describe_account(open_account())
+        with Children() as self.children:
+            self.children.start(
+                "worker", "pgbroker_worker", "--queues", "default", "--concurrency", str(self.concurrency)
+            )
+            self.children.start("web server", "runserver", "--noreload", f"{HOST}:{port}")
+            self.wait_for_web(address)
+            self.write(f"Admin: {address}  {account}")
+            started = time.monotonic()
+            batch = self.feed_and_wait()
+            seconds = time.monotonic() - started
+            result = Result(compare(batch, self.paths), seconds)
+            after(result)
+        return result
+
+    def wait_for_web(self, address: str) -> None:
+        """Return when the admin can be opened."""
+        deadline = time.monotonic() + WEB_SECONDS
+        while not answers(address):
+            if time.monotonic() > deadline:
+                raise ChildEnded(f"The web server does not answer at {address}. Next: try another PORT.")
+            self.pause()
+
+    def feed_and_wait(self) -> Batch:
+        """Enqueue the work, show how it is done, and return when no job of the batch is live any more."""
+        batch = Batch.objects.create(folder=str(self.folder))
+        self.write(f"Reading {len(self.paths)} files of {self.folder}, a hundred in one transaction, as {batch}.")
+        job_ids: set[int] = set()
+        with display() as shown:
+            for some in ingest(batch, self.paths):
+                job_ids.update(some)
+                shown.show(count(batch, job_ids), jobs_for(len(self.paths)))
+                self.check()
+            self.wait_until_done(batch, job_ids, shown)
+        return batch
+
+    def wait_until_done(self, batch: Batch, job_ids: set[int], shown: Display) -> None:
+        """Show the counts until no job is live, or until nothing has changed for so long that something is wrong."""
+        last, changed_at = Count(0), time.monotonic()
+        while True:
+            now = count(batch, job_ids)
+            shown.show(now, len(job_ids))
+            if now != last:
+                last, changed_at = now, time.monotonic()
+            # The tables of the example are cheap to ask; the broker's are asked when they say that all is done.
+            quiet_seconds = time.monotonic() - changed_at
+            if (now.done >= len(job_ids) or quiet_seconds > 2) and not live_jobs(job_ids):
+                return
+            if quiet_seconds > STALL_SECONDS:
+                self.write(f"Nothing has moved for {STALL_SECONDS} s.")
+                return
+            self.pause()
+
+    def run_on(self) -> None:
+        """Keep everything running until somebody stops it."""
+        while True:
+            self.pause()
+
+    def pause(self) -> None:
+        """Let a moment pass."""
+        self.check()
+        time.sleep(TICK_SECONDS)
+
+    def check(self) -> None:
+        """Raise what ends the demo: a child that failed, a starter that is gone."""
+        self.children.check_alive()
+        self.starter.check_alive()
+
+
+def describe_account(password: str | None) -> str:
+    """Return how to log in, as words."""
+    if password is None:
+        return f"user {USERNAME} (it was there before the demo; its password stays as it is)"
+    return f"user {USERNAME}, password {password}"

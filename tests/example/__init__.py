@@ -1,0 +1,1 @@
+"""Tests of the example app and its demo."""

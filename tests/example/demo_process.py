@@ -1,0 +1,73 @@
+"""The demo as a process beside the tests, and waiting for what it does."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from django.conf import settings
+
+MANAGE = settings.BASE_DIR / "manage.py"
+
+
+def eventually(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Return as soon as ``condition()`` holds; fail after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"in {seconds} s it never happened: {what}"
+        time.sleep(0.02)
+
+
+class Demo:
+    """``manage.py demo`` as a process of its own, or below a ``command`` such as make."""
+
+    def __init__(
+        self, output: Path, environment: dict[str, str], *arguments: str, command: tuple[str, ...] | None = None
+    ) -> None:
+        self.output = output
+        with output.open("w") as file:
+            self.process = subprocess.Popen(
+                [*(command or (sys.executable, str(MANAGE), "demo")), *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def lines(self) -> list[str]:
+        return self.output.read_text().splitlines()
+
+    def wait_for(self, words: str) -> None:
+        """Return when the demo has printed ``words``."""
+
+        def is_there() -> bool:
+            text = self.output.read_text()
+            assert self.process.poll() is None or words in text, text
+            return words in text
+
+        eventually(is_there, f"the demo prints {words!r}")
+
+    def family(self) -> list[psutil.Process]:
+        """The demo and everything that it started."""
+        own = psutil.Process(self.process.pid)
+        return [own, *own.children(recursive=True)]
+
+    def address(self) -> str:
+        found = re.search(r"http://127\.0\.0\.1:\d+/admin/", self.output.read_text())
+        assert found
+        return found.group()
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+def all_gone(family: list[psutil.Process]) -> None:
+    """Fail unless all of ``family`` end soon."""
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive
