@@ -24,6 +24,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_pgbroker",
+    "example_project.documents",
 ]
 
 MIDDLEWARE = [
