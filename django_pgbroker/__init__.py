@@ -1,1 +1,58 @@
-"""PostgreSQL as a job broker for Django."""
+"""PostgreSQL as a job broker for Django. The public names; none of them imports a model."""
+
+from django_pgbroker.domain.backoff import Constant, Exponential, RetryPolicy
+from django_pgbroker.domain.errors import (
+    ConfigurationError,
+    DuplicateJobType,
+    InvalidArguments,
+    InvalidName,
+    InvalidOption,
+    InvalidPayload,
+    JobFailed,
+    JobNotFinished,
+    JobNotFound,
+    PayloadTooLarge,
+    PgbrokerError,
+    ResultNotStored,
+    UnknownJobType,
+    UnknownQueue,
+)
+from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.verdicts import Cancel, Retry, Snooze
+from django_pgbroker.operations.enqueue import aenqueue, enqueue
+from django_pgbroker.operations.handles import JobHandle
+from django_pgbroker.operations.job_types import job
+from django_pgbroker.operations.queues import pause_queue, resume_queue
+from django_pgbroker.store.errors import BrokerDatabaseError, EnqueueConflict
+
+__all__ = [
+    "BrokerDatabaseError",
+    "Cancel",
+    "ConfigurationError",
+    "Constant",
+    "DuplicateJobType",
+    "EnqueueConflict",
+    "Exponential",
+    "InvalidArguments",
+    "InvalidName",
+    "InvalidOption",
+    "InvalidPayload",
+    "JobFailed",
+    "JobHandle",
+    "JobNotFinished",
+    "JobNotFound",
+    "JobState",
+    "PayloadTooLarge",
+    "PgbrokerError",
+    "ResultNotStored",
+    "Retry",
+    "RetryPolicy",
+    "Snooze",
+    "UnknownJobType",
+    "UnknownQueue",
+    "aenqueue",
+    "enqueue",
+    "job",
+    "pause_queue",
+    "resume_queue",
+]

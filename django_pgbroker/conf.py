@@ -1,4 +1,4 @@
-"""``settings.PGBROKER`` as one frozen value. Read by everything above floor 0; unknown or impossible keys are errors."""
+"""``settings.PGBROKER`` as one frozen value, read by everything above floor 0; unknown or impossible keys are errors."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -47,10 +47,13 @@ class Settings:
         "Where it is given, enqueueing to another queue is an error; where not, a queue begins with its first job.",
     )
     routes: Mapping[str, str] = _setting(
-        {}, "Job type, or pattern with `*`, to queue; stronger than the queue in `@job`. An exact name wins, then order."
+        {},
+        "Job type, or pattern with `*`, to queue; stronger than the queue in `@job`. An exact name wins, then order.",
     )
     default_queue: str = _setting("default", "Queue of jobs for which nothing else names one.")
-    default_priority: int = _setting(0, "Priority of jobs for which nothing else names one; higher runs first.", -100, 100)
+    default_priority: int = _setting(
+        0, "Priority of jobs for which nothing else names one; higher runs first.", -100, 100
+    )
     priority_levels: Mapping[str, int] = _setting(
         {"user": 50, "normal": 0, "backfill": -50}, "Names for priorities; replaces the default names."
     )
@@ -141,7 +144,9 @@ def _read_queues(value: Any, ageing: int) -> Mapping[str, QueueSettings] | None:
         value = {name: {} for name in value}
     if not isinstance(value, Mapping) or not value:
         raise _bad("QUEUES", value, "must be None, a list of names, or a dict of name to options")
-    return MappingProxyType({_queue("QUEUES", name): _read_queue(name, options, ageing) for name, options in value.items()})
+    return MappingProxyType(
+        {_queue("QUEUES", name): _read_queue(name, options, ageing) for name, options in value.items()}
+    )
 
 
 def _read_queue(name: str, options: Any, ageing: int) -> QueueSettings:
@@ -152,7 +157,11 @@ def _read_queue(name: str, options: Any, ageing: int) -> QueueSettings:
             raise ConfigurationError(f"PGBROKER['QUEUES'][{name!r}] has no option {option!r}. Known: 'ageing_seconds'.")
     seconds = options.get("ageing_seconds", ageing)
     if type(seconds) is not int or not 0 <= seconds <= LONGEST_AGEING_SECONDS:
-        raise _bad("QUEUES", seconds, f"[{name!r}]['ageing_seconds'] must be a whole number from 0 to {LONGEST_AGEING_SECONDS:,}")
+        raise _bad(
+            "QUEUES",
+            seconds,
+            f"[{name!r}]['ageing_seconds'] must be a whole number from 0 to {LONGEST_AGEING_SECONDS:,}",
+        )
     return QueueSettings(seconds)
 
 
@@ -198,10 +207,13 @@ def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
         )
     _queue("DEFAULT_QUEUE", chosen.default_queue)
     if chosen.queues is not None:
-        for key, name in [("DEFAULT_QUEUE", chosen.default_queue), *(("ROUTES", queue) for queue in chosen.routes.values())]:
+        for key, name in [
+            ("DEFAULT_QUEUE", chosen.default_queue),
+            *(("ROUTES", queue) for queue in chosen.routes.values()),
+        ]:
             if name not in chosen.queues:
                 raise ConfigurationError(
-                    f"PGBROKER[{key!r}] names the queue {name!r}, which PGBROKER['QUEUES'] does not declare; add it there"
+                    f"PGBROKER[{key!r}] names the queue {name!r}, which PGBROKER['QUEUES'] lacks; add it there"
                 )
 
 

@@ -27,8 +27,8 @@ def read_signature(handler: Callable[..., Any]) -> inspect.Signature:
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise ConfigurationError(
-                f"{handler.__module__}.{getattr(handler, '__qualname__', handler)}: parameter {parameter} cannot be given "
-                "by name; a handler's arguments are stored by name, so make it an ordinary or keyword-only parameter"
+                f"{handler.__module__}.{getattr(handler, '__qualname__', handler)}: parameter {parameter} cannot be "
+                "given by name; a handler's arguments are stored by name, so make it an ordinary or keyword-only parameter"
             )
     return signature
 
@@ -105,7 +105,7 @@ def _fits(value: object, annotation: object) -> bool:
 def _inspect(handler: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(handler, eval_str=True)
-    except Exception:  # noqa: BLE001 - an annotation may name anything, and only for type checkers
+    except Exception:
         if sys.version_info >= (3, 14):
             return inspect.signature(handler, annotation_format=Format.FORWARDREF)
         return inspect.signature(handler)

@@ -49,7 +49,7 @@ class Exponential:
             raise ConfigurationError(f"Exponential.factor must be from 1 to 1000, not {self.factor!r}")
         if self.base_seconds > self.cap_seconds:
             raise ConfigurationError(
-                f"Exponential.base_seconds ({self.base_seconds}) exceeds cap_seconds ({self.cap_seconds}); raise the cap"
+                f"Exponential.base_seconds ({self.base_seconds}) exceeds cap_seconds ({self.cap_seconds})"
             )
 
     def delay_seconds(self, attempt: int, random: Callable[[], float]) -> float:

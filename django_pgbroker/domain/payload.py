@@ -168,12 +168,13 @@ def _explain(value: object) -> str:
         if base in (int, float, list, dict):
             return f"{type(value).__name__} would arrive as a plain {base.__name__}; send {base.__name__}(value)"
     if hasattr(value, "_meta") and hasattr(value, "pk"):
-        return f"a {type(value).__name__} instance would be stale when the job runs; send its pk and load it in the handler"
+        return f"a {type(value).__name__} instance would be stale by then; send its pk and load it in the handler"
     if type(value).__name__ == "__proxy__":
         return "a lazy translation depends on the reader's language; send str(value)"
     if hasattr(value, "__next__"):
         return "a generator can be read only once; send list(value)"
-    return f"{type(value).__module__}.{type(value).__qualname__} has no JSON form; send plain dict, list, str, int, float, bool or None"
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    return f"{name} has no JSON form; send plain dict, list, str, int, float, bool or None"
 
 
 def _show(key: object) -> str:

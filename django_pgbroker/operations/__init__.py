@@ -1,1 +1,1 @@
-"""The verbs people use: what a view, a command or a screen asks the broker to do."""
+"""The verbs that people use: enqueue a job, follow it, pause a queue. Admin, commands and user code call these."""

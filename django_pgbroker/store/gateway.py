@@ -1,17 +1,20 @@
-"""The only place that runs SQL: named statements on the broker's own connections and on the caller's Django connection."""
+"""The only place that runs SQL: named statements on the broker's own connections and on the caller's of Django."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from django_pgbroker.store.statement import statement
 
 type Params = Mapping[str, Any]
 type Row = tuple[Any, ...]
+
+_SAVEPOINT = "pgbroker_guard"
 
 
 class Gateway:
@@ -69,15 +72,26 @@ class CallerGateway:
 
     Args:
         alias: a key of ``settings.DATABASES``.
+        connection: another Django connection to the same database; by default the alias's of this thread.
     """
 
-    def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
+    def __init__(self, alias: str = DEFAULT_DB_ALIAS, connection: BaseDatabaseWrapper | None = None) -> None:
         self.alias = alias
+        self._connection = connection
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
-        """Django's connection of this thread."""
-        return connections[self.alias]
+        """Django's connection of this thread, or the one that was given."""
+        return self._connection or connections[self.alias]
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether the caller has a transaction open, by ``atomic``, by hand or by a raw BEGIN."""
+        connection = self.connection
+        connection.ensure_connection()
+        if connection.in_atomic_block or not connection.get_autocommit():
+            return True
+        return connection.connection.info.transaction_status != TransactionStatus.IDLE  # type: ignore[no-any-return]
 
     def fetch(self, name: str, params: Params | None = None) -> list[Row]:
         """Run a statement and return its rows."""
@@ -90,3 +104,65 @@ class CallerGateway:
         with self.connection.cursor() as cursor:
             cursor.execute(statement(name).text, params or {})
             return int(cursor.rowcount)
+
+    def fetch_guarded(self, name: str, params: Params | None = None) -> list[Row]:
+        """Run a statement and return its rows; when it fails, the caller's transaction stays as it was before.
+
+        Inside a transaction the statement travels between SAVEPOINT and RELEASE in one round trip. Where the connection
+        cannot send several statements at once (server-side binding, a pipeline), ``atomic()`` does the same in three.
+
+        Raises:
+            django.db.DatabaseError: as the server answered.
+        """
+        if not self.is_in_transaction:
+            return self.fetch(name, params)
+        if self._binds_on_server or self.connection.connection.pgconn.pipeline_status != PipelineStatus.OFF:
+            with transaction.atomic(self.alias):
+                return self.fetch(name, params)
+        text = f"savepoint {_SAVEPOINT}; {statement(name).text}; release savepoint {_SAVEPOINT}"
+        with self.connection.cursor() as cursor:
+            try:
+                cursor.execute(text, params or {})
+            except (DatabaseError, InterfaceError):
+                self._roll_back_to_savepoint()
+                raise
+            cursor.nextset()
+            return list(cursor.fetchall())
+
+    @property
+    def _binds_on_server(self) -> bool:
+        return bool(self.connection.settings_dict["OPTIONS"].get("server_side_binding"))
+
+    def _roll_back_to_savepoint(self) -> None:
+        try:
+            with self.connection.cursor() as cursor:
+                cursor.execute(f"rollback to savepoint {_SAVEPOINT}; release savepoint {_SAVEPOINT}")
+        except (DatabaseError, InterfaceError):
+            # the transaction cannot be saved: Django must not commit it as if nothing had happened
+            if self.connection.in_atomic_block:
+                self.connection.needs_rollback = True
+
+
+@contextmanager
+def separate_transaction(alias: str, lock_timeout_milliseconds: int) -> Iterator[CallerGateway]:
+    """A transaction of its own on a new connection, made by Django as the alias says and closed afterwards.
+
+    Args:
+        alias: a key of ``settings.DATABASES``.
+        lock_timeout_milliseconds: the longest wait for a lock.
+
+    Raises:
+        django.db.DatabaseError: as the server answered, or no connection is to be had.
+    """
+    connection = connections.create_connection(alias)
+    try:
+        connection.ensure_connection()
+        connection.set_autocommit(False)
+        with connection.cursor() as cursor:
+            # local: behind a transaction pooler a session setting would reach other clients
+            cursor.execute(f"set local lock_timeout = {int(lock_timeout_milliseconds)}")
+        yield CallerGateway(alias, connection)
+        connection.commit()
+    finally:
+        with suppress(DatabaseError, InterfaceError):
+            connection.close()

@@ -1,0 +1,158 @@
+"""``@job``: turn a function into a job type that can still be called, and be enqueued. For the jobs.py of apps."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS
+from django_pgbroker.domain.backoff import Exponential, RetryPolicy
+from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
+from django_pgbroker.domain.names import check_queue_name
+from django_pgbroker.domain.options import Duration, JobOptions, Moment, read_whole
+from django_pgbroker.domain.priorities import resolve_priority
+from django_pgbroker.operations.enqueue import store_job
+from django_pgbroker.operations.handles import JobHandle
+from django_pgbroker.registry import JobType, registry
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A job type together with options for its next jobs; made by ``using()``."""
+
+    job_type: JobType
+    options: JobOptions = field(default_factory=JobOptions)
+    database: str | None = None
+
+    def enqueue(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """Store a job with the handler's arguments. Raises as ``operations.enqueue.enqueue`` does."""
+        return store_job(self.job_type, self.job_type.bind(args, kwargs), self.options, self.database)
+
+    async def aenqueue(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """``enqueue`` for async code."""
+        return await sync_to_async(self.enqueue, thread_sensitive=True)(*args, **kwargs)
+
+
+class DeclaredJob[**P, R](JobType):
+    """A decorated handler: call it as the plain function, or enqueue it."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the handler here and now; nothing is stored."""
+        return self.handler(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def enqueue(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """Store a job with the handler's arguments. Raises as ``operations.enqueue.enqueue`` does."""
+        return Producer(self).enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: Any, **kwargs: Any) -> JobHandle:
+        """``enqueue`` for async code."""
+        return await Producer(self).aenqueue(*args, **kwargs)
+
+    def using(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | str | None = None,
+        delay: Duration | None = None,
+        run_at: datetime | None = None,
+        expires: Moment | None = None,
+        timeout: Duration | None = None,
+        deadline: Moment | None = None,
+        max_attempts: int | None = None,
+        tenant: str | None = None,
+        correlation_id: str | None = None,
+        created_by: str | None = None,
+        database: str | None = None,
+    ) -> Producer:
+        """The job type with options, as in ``JobOptions``; its ``enqueue`` takes the handler's arguments alone.
+
+        Raises:
+            InvalidOption: options that contradict each other.
+        """
+        options = JobOptions(
+            queue=queue, priority=priority, delay=delay, run_at=run_at, expires=expires, timeout=timeout,
+            deadline=deadline, max_attempts=max_attempts, tenant=tenant, correlation_id=correlation_id,
+            created_by=created_by,
+        )  # fmt: skip
+        return Producer(self, options, database)
+
+
+def job[**P, R](
+    name: str,
+    *,
+    queue: str | None = None,
+    priority: int | str | None = None,
+    max_attempts: int | None = None,
+    timeout_seconds: int | timedelta | None = None,
+    retry: RetryPolicy = Exponential(),  # noqa: B008 - frozen
+    version: int = 1,
+    store_result: bool = True,
+    aliases: tuple[str, ...] | list[str] = (),
+) -> Callable[[Callable[P, R]], DeclaredJob[P, R]]:
+    """Register the decorated function, sync or async, as the handler of a job type.
+
+    A parameter ``ctx`` is filled by the worker with the job's context; it is no argument of the job.
+
+    Args:
+        name: stable and explicit, such as ``"shop.send_receipt"``; the database stores it.
+        queue, priority, max_attempts, timeout_seconds: defaults of its jobs; ``None`` means the setting's.
+        retry: how long to wait after a failed attempt.
+        version: of the arguments' shape, stored with each job.
+        store_result: whether the answer is kept.
+        aliases: former names, so that stored jobs are still run.
+
+    Raises:
+        ConfigurationError: a name, default or signature is impossible.
+        DuplicateJobType: the name or an alias is taken.
+    """
+    if not isinstance(name, str):
+        raise ConfigurationError(f'@job needs an explicit name, as in @job("shop.send_receipt"), not {name!r}')
+    _check_defaults(name, queue, priority, max_attempts)
+
+    def declare(handler: Callable[P, R]) -> DeclaredJob[P, R]:
+        declared: DeclaredJob[P, R] = DeclaredJob(
+            name=name,
+            handler=handler,
+            aliases=tuple(aliases),
+            queue=queue,
+            priority=priority,
+            max_attempts=max_attempts,
+            timeout_seconds=None if timeout_seconds is None else _read_timeout(name, timeout_seconds),
+            retry_policy=retry,
+            version=version,
+            store_result=store_result,
+        )
+        _look_like(declared, handler)
+        return registry.register(declared)
+
+    return declare
+
+
+def _look_like(declared: JobType, handler: Callable[..., Any]) -> None:
+    for attribute in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(handler, attribute):
+            object.__setattr__(declared, attribute, getattr(handler, attribute))
+    object.__setattr__(declared, "__wrapped__", handler)
+
+
+def _check_defaults(name: str, queue: object, priority: object, max_attempts: object) -> None:
+    try:
+        if queue is not None:
+            check_queue_name(queue)
+        # a named level belongs to the settings, which are read when a job is enqueued
+        if priority is not None and not isinstance(priority, str):
+            resolve_priority(priority, {})  # type: ignore[arg-type]
+        if max_attempts is not None:
+            read_whole("max_attempts", max_attempts, 1, MOST_ATTEMPTS)
+    except (InvalidName, InvalidOption) as error:
+        raise ConfigurationError(f"job type {name!r}: {error}") from None
+
+
+def _read_timeout(name: str, value: int | timedelta) -> int:
+    try:
+        return read_whole("timeout_seconds", value, 1, LONGEST_TIMEOUT_SECONDS)
+    except InvalidOption as error:
+        raise ConfigurationError(f"job type {name!r}: {error}") from None

@@ -1,0 +1,35 @@
+"""Store one job on the caller's Django connection, in its transaction. Called by ``operations.enqueue``."""
+
+from django_pgbroker.domain.job_spec import JobSpec
+from django_pgbroker.store.gateway import CallerGateway
+
+
+def enqueue_job(gateway: CallerGateway, spec: JobSpec) -> int | None:
+    """Store a job and return its id, in one round trip; ``None`` when the queue, job type or tenant does not exist.
+
+    Raises:
+        django.db.DatabaseError: as the server answered; the caller's transaction is as it was before.
+    """
+    rows = gateway.fetch_guarded("enqueue_job", _params(spec))
+    return int(rows[0][0]) if rows else None
+
+
+def _params(spec: JobSpec) -> dict[str, object]:
+    return {
+        "queue": spec.queue,
+        "job_type": spec.job_type,
+        "tenant": spec.tenant,
+        "arguments": spec.arguments,
+        "version": spec.version,
+        "priority": spec.priority,
+        "max_attempts": spec.max_attempts,
+        "timeout_seconds": spec.timeout_seconds,
+        "delay_seconds": spec.available.seconds,
+        "run_at": spec.available.at,
+        "expires_seconds": spec.expires.seconds,
+        "expires_at": spec.expires.at,
+        "deadline_seconds": spec.deadline.seconds,
+        "deadline_at": spec.deadline.at,
+        "correlation_id": spec.correlation_id,
+        "created_by": spec.created_by,
+    }

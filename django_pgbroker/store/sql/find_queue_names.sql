@@ -1,0 +1,5 @@
+-- purpose: the names of all queues
+-- returns: name
+select name
+from pgbroker.queue
+order by name;

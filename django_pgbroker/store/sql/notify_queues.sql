@@ -1,0 +1,5 @@
+-- purpose: tell the listening workers that queues have work
+-- params:  channel text, queues text[] as a literal
+-- returns: nothing of use
+select pg_notify(%(channel)s::text, name)
+from unnest(%(queues)s::text[]) as name;
