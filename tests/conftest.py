@@ -9,6 +9,8 @@ from typing import IO
 import pytest
 from django.db import connections
 
+pytest_plugins = ["tests.fixtures.database"]
+
 LOCKS = Path(__file__).parent.parent / ".tools"
 
 

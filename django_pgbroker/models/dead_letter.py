@@ -18,7 +18,7 @@ class DeadLetterManager(models.Manager.from_queryset(ArchivedJobQuerySet)):  # t
 class DeadLetter(ArchivedJob):
     """One job whose attempts are spent, or whose error may not be retried."""
 
-    objects = DeadLetterManager()
+    objects = DeadLetterManager()  # type: ignore[misc]
 
     class Meta:
         proxy = True

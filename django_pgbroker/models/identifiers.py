@@ -6,7 +6,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field
 
 
-class IdentifierList(Field):
+class IdentifierList(Field):  # type: ignore[type-arg]
     """A ``bigint[]``, in Python a list of ints."""
 
     description = "List of ids"

@@ -6,7 +6,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField
 
 
-class TimestampOrNever(DateTimeField):
+class TimestampOrNever(DateTimeField):  # type: ignore[type-arg]
     """A ``timestamptz not null`` whose ``infinity`` reads as ``None`` and whose ``None`` is stored as ``infinity``."""
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
