@@ -46,7 +46,8 @@ def compare(batch: Batch, paths: Sequence[Path]) -> Report:
     plain = run_plain_loop(paths)
     documents = list(Document.objects.filter(batch=batch))
     entries = list(CatalogueEntry.objects.filter(document__batch=batch))
-    job_ids = [row.job_id for row in (*documents, *entries) if row.job_id is not None]
+    rows: list[Document | CatalogueEntry] = [*documents, *entries]
+    job_ids = [row.job_id for row in rows if row.job_id is not None]
     archived = {job.id: job for job in archived_jobs(job_ids)}
     states = [job.state for job in archived.values()]
     complaints = [

@@ -43,7 +43,7 @@ class Demonstration:
             write: prints a line.
 
         Raises:
-            NotADirectoryError: there is no such folder.
+            UnusableFolder: there is no such folder.
         """
         self.folder = folder
         self.paths = [*find_sources(folder, limit), *broken_sources()]
@@ -61,7 +61,7 @@ class Demonstration:
         """
         port = choose_port(settings.PORT)
         address = f"http://{HOST}:{port}/admin/"
-        self.write("Migrating the database …")
+        self.write("Migrating the database.")
         call_command("migrate", verbosity=0, interactive=False)
         account = describe_account(open_account())
         with Children() as self.children:

@@ -19,24 +19,33 @@ BROKEN_SOURCES = Path(__file__).parent / "broken"
 _NOT_SOURCES = {"site-packages", "dist-packages", "__pycache__"}
 
 
+class UnusableFolder(Exception):
+    """The folder that was asked for cannot be read into documents."""
+
+
 def find_sources(folder: Path, limit: int | None = None) -> list[Path]:
     """Return the Python files below ``folder`` in a fixed order, ``limit`` at most; installed packages are left out.
 
     A file whose name is not valid text has no place in a text column and is left out too.
 
     Raises:
-        NotADirectoryError: there is no such folder.
+        UnusableFolder: there is no such folder, or its name is not valid text.
     """
     if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is not a folder. Next: name one that holds Python files.")
+        raise UnusableFolder(f"{str(folder)!a} is not a folder. Next: name one that holds Python files.")
+    if not is_text(folder.resolve()):
+        raise UnusableFolder(f"the name of {str(folder)!a} is not valid UTF-8. Next: rename the folder.")
     found = [path for path in sorted(folder.resolve().rglob("*.py")) if is_source(path, folder.resolve())]
     return found[:limit]
 
 
 def is_source(path: Path, folder: Path) -> bool:
     """Whether ``path`` is a file of its own below ``folder`` that a document can name."""
-    if _NOT_SOURCES & set(path.relative_to(folder).parts) or not path.is_file():
-        return False
+    return not _NOT_SOURCES & set(path.relative_to(folder).parts) and path.is_file() and is_text(path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether the name of ``path`` can be stored as text."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -76,4 +85,5 @@ def ingest_hundred(batch: Batch, paths: tuple[Path, ...]) -> list[int]:
     for entry in entries:
         entry.job_id = listing.enqueue(document_id=entry.document_id).id
     CatalogueEntry.objects.bulk_update(entries, ["job_id"])
-    return [row.job_id for row in (*documents, *entries) if row.job_id is not None]
+    rows: list[Document | CatalogueEntry] = [*documents, *entries]
+    return [row.job_id for row in rows if row.job_id is not None]

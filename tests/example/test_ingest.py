@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from django_pgbroker.models import Job, JobPayload
-from example_project.documents.ingest import find_sources, ingest, ingest_hundred, jobs_for
+from example_project.documents.ingest import UnusableFolder, find_sources, ingest, ingest_hundred, jobs_for
 from example_project.documents.models import Batch, CatalogueEntry, Document
 
 pytestmark = pytest.mark.django_db
@@ -82,5 +82,13 @@ def test_sources_are_found_in_a_fixed_order_without_installed_packages(folder: P
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotADirectoryError, match=r"nowhere.*Next:"):
+    with pytest.raises(UnusableFolder, match=r"nowhere.*Next:"):
         find_sources(tmp_path / "nowhere")
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xe9"))
+    odd.mkdir()
+
+    with pytest.raises(UnusableFolder, match="not valid UTF-8"):
+        find_sources(odd)

@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from example_project.documents.children import ChildEnded
 from example_project.documents.comparison import Report
 from example_project.documents.demonstration import Demonstration, Result
-from example_project.documents.ingest import STANDARD_LIBRARY
+from example_project.documents.ingest import STANDARD_LIBRARY, UnusableFolder
+from example_project.documents.management.numbers import at_least_one
 from example_project.documents.port import PortTaken
 from example_project.documents.stopping import StopAsked, stop_on_signals
 
@@ -27,9 +28,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", nargs="?", type=Path, default=STANDARD_LIBRARY, help="default: %(default)s")
-        parser.add_argument("--limit", type=int, help="take this many files of the folder at most")
+        parser.add_argument("--limit", type=at_least_one, help="take this many files of the folder at most")
         parser.add_argument("--once", action="store_true", help="end when all is done")
-        parser.add_argument("--concurrency", type=int, default=10, help="threads of the worker (default %(default)s)")
+        parser.add_argument(
+            "--concurrency", type=at_least_one, default=10, help="threads of the worker (default %(default)s)"
+        )
 
     def handle(self, *args: Any, folder: Path, limit: int | None, once: bool, concurrency: int, **options: Any) -> None:
         try:
@@ -46,7 +49,7 @@ class Command(BaseCommand):
         except StopAsked:
             self.say("\nStopped: no process of the demo is left.")
             sys.exit(STOPPED_EARLY if once else 0)
-        except (ChildEnded, NotADirectoryError, PortTaken) as error:
+        except (ChildEnded, UnusableFolder, PortTaken) as error:
             raise CommandError(str(error)) from error
         self.conclude(result)
 

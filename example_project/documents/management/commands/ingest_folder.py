@@ -5,7 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from example_project.documents.ingest import find_sources, ingest
+from example_project.documents.ingest import UnusableFolder, find_sources, ingest
+from example_project.documents.management.numbers import at_least_one
 from example_project.documents.models import Batch
 
 
@@ -14,12 +15,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path)
-        parser.add_argument("--limit", type=int, help="take this many files at most")
+        parser.add_argument("--limit", type=at_least_one, help="take this many files at most")
 
     def handle(self, *args: Any, folder: Path, limit: int | None, **options: Any) -> None:
         try:
             paths = find_sources(folder, limit)
-        except NotADirectoryError as error:
+        except UnusableFolder as error:
             raise CommandError(str(error)) from error
         batch = Batch.objects.create(folder=str(folder))
         jobs = sum(len(job_ids) for job_ids in ingest(batch, paths))
