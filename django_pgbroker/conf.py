@@ -1,4 +1,4 @@
-"""``settings.PGBROKER`` as one frozen value, read by everything above floor 0; unknown or impossible keys are errors."""
+"""``settings.PGBROKER`` as one frozen value, for everything above floor 0; unknown or impossible keys are errors."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -28,7 +28,7 @@ def read_signature(handler: Callable[..., Any]) -> inspect.Signature:
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise ConfigurationError(
                 f"{handler.__module__}.{getattr(handler, '__qualname__', handler)}: parameter {parameter} cannot be "
-                "given by name; a handler's arguments are stored by name, so make it an ordinary or keyword-only parameter"
+                "given by name, as the worker does; make it an ordinary or keyword-only parameter"
             )
     return signature
 
@@ -99,7 +99,7 @@ def _fits(value: object, annotation: object) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if kind is int:
         return type(value) is int
-    return isinstance(value, kind)  # type: ignore[arg-type]
+    return isinstance(value, kind)
 
 
 def _inspect(handler: Callable[..., Any]) -> inspect.Signature:

@@ -25,13 +25,13 @@ from django_pgbroker.domain.options import (
 )
 from django_pgbroker.domain.payload import encode_arguments
 from django_pgbroker.domain.priorities import resolve_priority
+from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.registry import JobType, registry
 from django_pgbroker.runtime.announcer import announce_on_commit
 from django_pgbroker.runtime.new_names import create_missing_names
 from django_pgbroker.store.enqueue import enqueue_job
 from django_pgbroker.store.errors import EnqueueConflict, wrap_database_error
-from django_pgbroker.store.gateway import CallerGateway
 
 NO_ARGUMENTS: Mapping[str, object] = MappingProxyType({})
 
@@ -113,7 +113,7 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
     """Store a job whose arguments are bound already. Raises as ``enqueue`` does."""
     settings = get_settings()
     spec = decide(job_type, arguments, options, settings)
-    gateway = CallerGateway(using or settings.database)
+    gateway = open_caller_gateway(using or settings.database)
     try:
         job_id = enqueue_job(gateway, spec)
         if job_id is None:
@@ -124,7 +124,7 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
     if job_id is None:
         raise EnqueueConflict(
             f"the queue {spec.queue!r}, the job type {spec.job_type!r} or the tenant {spec.tenant!r} has just been "
-            "created, after the snapshot of this transaction. Roll back and run the transaction again, or declare the queue"
+            "created, after the snapshot of this transaction. Roll back and run the transaction again, or declare the name"
         )
     if settings.listen:
         announce_on_commit(gateway.alias, spec.queue)
@@ -139,9 +139,7 @@ def decide(job_type: JobType, arguments: Mapping[str, object], options: JobOptio
         tenant=DEFAULT_TENANT if options.tenant is None else check_tenant_name(options.tenant),
         arguments=encode_arguments(arguments, settings.payload_limit_bytes),
         version=job_type.version,
-        priority=resolve_priority(
-            _first(options.priority, job_type.priority, settings.default_priority), settings.priority_levels
-        ),
+        priority=_decide_priority(job_type, options.priority, settings),
         max_attempts=read_whole(
             "max_attempts",
             _first(options.max_attempts, job_type.max_attempts, settings.default_max_attempts),
@@ -171,6 +169,11 @@ def _decide_queue(job_type: JobType, asked: str | None, settings: Settings) -> s
             f"the queue {queue!r} is not declared in PGBROKER['QUEUES']. {suggest(queue, settings.queues)}".rstrip()
         )
     return queue
+
+
+def _decide_priority(job_type: JobType, asked: int | str | None, settings: Settings) -> int:
+    chosen: int | str = asked if asked is not None else _first(job_type.priority, settings.default_priority)
+    return resolve_priority(chosen, settings.priority_levels)
 
 
 def _find_route(name: str, settings: Settings) -> str | None:

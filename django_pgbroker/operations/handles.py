@@ -9,9 +9,9 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError
 
 from django_pgbroker.domain.errors import JobFailed, JobNotFinished, JobNotFound, ResultNotStored
 from django_pgbroker.domain.states import JobState
+from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.registry import registry
 from django_pgbroker.store.errors import wrap_database_error
-from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.store.lookup import FoundJob, find_job
 
 
@@ -67,7 +67,7 @@ class JobHandle:
 
     def _find(self) -> FoundJob:
         try:
-            found = find_job(CallerGateway(self.using), self.id)
+            found = find_job(open_caller_gateway(self.using), self.id)
         except (DatabaseError, InterfaceError) as error:
             raise wrap_database_error(error, f"look up job {self.id}") from error
         if found is None:

@@ -8,6 +8,7 @@ from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import InvalidOption, UnknownQueue
 from django_pgbroker.domain.names import check_queue_name, suggest
 from django_pgbroker.domain.options import read_text
+from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.runtime.announcer import announce_on_commit
 from django_pgbroker.store import pause
 from django_pgbroker.store.errors import wrap_database_error
@@ -61,7 +62,7 @@ def _change(  # noqa: PLR0917
     named_actor, named_source = read_text("actor", actor), read_text("source", source)
     if named_actor is None or named_source is None:
         raise InvalidOption("actor and source must say who changes the queue and from where")
-    gateway = CallerGateway(using or get_settings().database)
+    gateway = open_caller_gateway(using or get_settings().database)
     try:
         is_changed = verb(gateway, queue, named_actor, named_source, read_text("reason", reason))
         names = [] if is_changed else find_queue_names(gateway)

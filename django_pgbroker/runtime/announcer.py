@@ -147,7 +147,7 @@ def announce_on_commit(alias: str, queue: str) -> None:
 
 
 def flush_announcements(limit_seconds: float = _FLUSH_SECONDS) -> bool:
-    """Wait until everything announced so far is sent, as a process does when it ends; False when the limit came first."""
+    """Wait until everything announced so far is sent, as a process does at its end; False when the limit came first."""
     return _announcer.flush(limit_seconds)
 
 

@@ -4,6 +4,7 @@ Called by enqueue for names used for the first time, and after migrate and at a 
 """
 
 import threading
+from collections.abc import Iterable
 
 from django.db import DatabaseError, InterfaceError
 
@@ -42,19 +43,20 @@ def create_missing_names(gateway: CallerGateway, spec: JobSpec) -> None:
         _add(gateway, names)
 
 
-def declare_names(alias: str) -> None:
+def declare_names(alias: str, queues: Iterable[str] = ()) -> None:
     """Create the rows of what the settings and the code declare: queues, job types and the default tenant.
 
     A queue that exists keeps its ageing: changing it means rewriting the order of the jobs that wait.
 
     Args:
         alias: a key of ``settings.DATABASES``.
+        queues: further queues, such as those that a worker serves.
 
     Raises:
         django.db.DatabaseError: as the server answered.
     """
     settings = get_settings()
-    queues = {settings.default_queue, *settings.routes.values(), *(settings.queues or {})}
+    queues = {settings.default_queue, *settings.routes.values(), *(settings.queues or {}), *queues}
     queues |= {
         each.queue
         for each in registry.all()

@@ -8,6 +8,8 @@ from django_pgbroker.domain.errors import PgbrokerError
 
 #: serialisation failure, deadlock, lock not available: the same transaction may well succeed when it is run again
 _CONFLICTS = frozenset({"40001", "40P01", "55P03"})
+#: undefined table, undefined function, no such schema
+_NOT_MIGRATED = frozenset({"42P01", "42883", "3F000"})
 
 
 class BrokerDatabaseError(PgbrokerError, DatabaseError):
@@ -63,8 +65,11 @@ def wrap_database_error(error: DatabaseError | InterfaceError, purpose: str) -> 
     if isinstance(error, BrokerDatabaseError):
         return error
     text = f"could not {purpose}: {error}".rstrip()
-    if find_sqlstate(error) in _CONFLICTS:
+    sqlstate = find_sqlstate(error)
+    if sqlstate in _CONFLICTS:
         return EnqueueConflict.of(error, f"{text}\nRoll back and run the transaction again.")
+    if sqlstate in _NOT_MIGRATED:
+        return BrokerDatabaseError.of(error, f"{text}\nRun manage.py migrate on this database.")
     if isinstance(error, DataError):
         return BrokerDataError.of(error, text)
     if isinstance(error, OperationalError | InterfaceError):

@@ -58,11 +58,20 @@ class Gateway:
 
     @contextmanager
     def pipelined_transaction(self) -> Iterator[None]:
-        """One transaction whose statements travel in one round trip; read the answers after the block."""
-        with self.connection.pipeline():
-            self.connection.execute("begin")
-            yield
-            self.connection.execute("commit")
+        """One transaction whose statements travel in one round trip; read the answers after the block.
+
+        Raises:
+            psycopg.Error: a statement failed; the transaction is rolled back, unless the connection was lost in its commit.
+        """
+        try:
+            with self.connection.pipeline():
+                self.connection.execute("begin")
+                yield
+                self.connection.execute("commit")
+        except BaseException:
+            with suppress(psycopg.Error):
+                self.connection.rollback()
+            raise
 
 
 class CallerGateway:
