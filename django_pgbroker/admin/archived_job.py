@@ -1,0 +1,101 @@
+"""The screen of finished jobs."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin import SimpleListFilter
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, link, moment, pretty_json
+from django_pgbroker.admin.filters import FinishedStateFilter, JobTypeFilter, QueueFilter
+from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections, shorten_error
+from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
+from django_pgbroker.admin.section import Section
+from django_pgbroker.domain.states import JobState
+from django_pgbroker.models import ArchivedJob, Queue
+
+
+@admin.register(ArchivedJob)
+class ArchivedJobScreen(ReadOnlyScreen):
+    """Finished jobs, the latest enqueued first."""
+
+    list_display = ["number", "state_badge", "job_type", "queue", "attempts", "finished", "took", "ending"]
+    list_filter: ClassVar[tuple[type[SimpleListFilter], ...]] = (FinishedStateFilter, QueueFilter, JobTypeFilter)
+    list_defer = ("arguments", "headers", "result", "error_message")
+    note = "Jobs that have ended, the latest enqueued first."
+    empty_note = "No job has finished yet."
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        """With names joined, and the start of the error for the list."""
+        rows = super().get_queryset(request).select_related("queue", "job_type", "tenant")
+        with_start: Rows = rows.annotate(error_start=Left("error_message", 200))
+        return with_start
+
+    def index_serves(self, chosen: Mapping[str, str]) -> bool:
+        """Dead letters have a partition of their own; the other states and the names have no index."""
+        return chosen == {"state": str(JobState.DEAD.value)}
+
+    @admin.display(description="job")
+    def number(self, job: ArchivedJob) -> int:
+        """Its id."""
+        return job.pk
+
+    @admin.display(description="state")
+    def state_badge(self, job: ArchivedJob) -> SafeString:
+        """The state it ended in, as a word."""
+        return badge(JobState(job.state).label)
+
+    @admin.display(description="attempts")
+    def attempts(self, job: ArchivedJob) -> str:
+        """How many it used of those it had."""
+        return f"{job.attempt} of {job.max_attempts}"
+
+    @admin.display(description="finished")
+    def finished(self, job: Any) -> SafeString | str:
+        """How long ago it ended."""
+        return moment(job.finished_at, job.read_at)
+
+    @admin.display(description="created to finished")
+    def took(self, job: ArchivedJob) -> str:
+        """From enqueue to end."""
+        return duration_between(job.created_at, job.finished_at)
+
+    @admin.display(description="why")
+    def ending(self, job: Any) -> str:
+        """The error or the reason, in one line."""
+        return shorten_error(job.error_class, job.error_start) or job.reason or NOTHING
+
+    def sections(self, request: HttpRequest, obj: Any) -> list[Section]:
+        """State and times; how it ended; what happened to it; what it carried."""
+        sections = [Section("Job", self._facts(obj)), Section("Times", _times(obj))]
+        if obj.error_class or obj.reason:
+            facts = [("Error", obj.error_class or NOTHING), ("Reason", obj.reason or NOTHING)]
+            sections.append(Section("Why it ended", facts, text=obj.error_message))
+        sections += execution_sections(self.admin_site, request, obj.pk)
+        if obj.result is not None:
+            sections.append(Section("Result", text=pretty_json(obj.result)))
+        return sections + payload_sections(obj)
+
+    def _facts(self, job: Any) -> list[tuple[str, Any]]:
+        return [
+            ("State", badge(JobState(job.state).label)),
+            ("Job type", job.job_type.name),
+            ("Queue", link(self.admin_site, Queue, job.queue_id, job.queue.name)),
+            ("Priority", job.priority),
+            ("Attempts", self.attempts(job)),
+            ("Worker deaths", job.deaths),
+            ("Interruptions", job.interruptions),
+            *origin_facts(job, job),
+        ]
+
+
+def _times(job: Any) -> list[tuple[str, Any]]:
+    return [
+        ("Created", exact_moment(job.created_at, job.read_at)),
+        ("Last due", exact_moment(job.available_at, job.read_at)),
+        ("Finished", exact_moment(job.finished_at, job.read_at)),
+        ("Created to finished", duration_between(job.created_at, job.finished_at)),
+    ]
