@@ -1,0 +1,1 @@
+"""The duties, each on a real PostgreSQL and beside rivals on connections of their own."""
