@@ -1,7 +1,9 @@
-"""Judge how a handler ended: what is recorded of it and where its job goes next. Called by the executor and the reclaimer."""
+"""Judge how a handler ended: what is recorded, and where its job goes next. For the executor and the reclaimer."""
 
+import math
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from traceback import format_exception
 
 from django_pgbroker.domain.backoff import RetryPolicy
@@ -16,7 +18,7 @@ TRACEBACK_LIMIT = 20_000
 REASON_LIMIT = 500
 
 
-class Directive(Exception):  # noqa: N818 - these are not errors: a handler raises them to say what it wants
+class Directive(Exception):
     """Base of what a handler raises to decide the fate of its own job."""
 
 
@@ -102,23 +104,21 @@ def judge_error(
     reason = sanitise_text(getattr(error, "reason", "") or "", REASON_LIMIT) if isinstance(error, Directive) else ""
     match error:
         case Snooze():
-            seconds = _as_seconds(error.seconds)
-            return base._replace(outcome=Outcome.SNOOZED, reason=reason or None, **_wait(seconds))
+            return _wait(base._replace(outcome=Outcome.SNOOZED, reason=reason or None), _as_seconds(error.seconds))
         case Cancel():
             return base._replace(outcome=Outcome.CANCELLED, next_state=JobState.CANCELLED, reason=reason or None)
     failed = base._replace(error=record_error(error))
     if claim.attempt >= claim.max_attempts:
         return failed._replace(reason=reason or "attempts spent")
-    seconds = getattr(error, "after_seconds", None) if isinstance(error, Retry) else None
-    if seconds is None:
-        seconds = retry_policy.delay_seconds(claim.attempt, choose)
-    return failed._replace(reason=reason or None, **_wait(_as_seconds(seconds)))
+    wish = error.after_seconds if isinstance(error, Retry) else None
+    seconds = retry_policy.delay_seconds(claim.attempt, choose) if wish is None else wish
+    return _wait(failed._replace(reason=reason or None), _as_seconds(seconds))
 
 
 def judge_loss(job_id: int, lease_token: int, attempt: int, max_attempts: int, delay_seconds: float) -> Verdict:
     """The verdict of a claim whose lease lapsed: its worker died or stalled, and the attempt is spent."""
     lost = Verdict(job_id, lease_token, Outcome.LOST, JobState.DEAD, reason="worker lost")
-    return lost if attempt >= max_attempts else lost._replace(**_wait(delay_seconds))
+    return lost if attempt >= max_attempts else _wait(lost, delay_seconds)
 
 
 def release(claim: ClaimedJob) -> Verdict:
@@ -141,8 +141,8 @@ def record_error(error: BaseException) -> ErrorRecord:
     )
 
 
-def _wait(seconds: float) -> dict[str, object]:
-    return {"next_state": JobState.SCHEDULED if seconds > 0 else JobState.PENDING, "delay_seconds": seconds}
+def _wait(verdict: Verdict, seconds: float) -> Verdict:
+    return verdict._replace(next_state=JobState.SCHEDULED if seconds > 0 else JobState.PENDING, delay_seconds=seconds)
 
 
 #: A year: no back-off is longer, and no date overflows.
@@ -152,21 +152,21 @@ _LONGEST_WAIT_SECONDS = 366 * 86_400.0
 def _as_seconds(value: object) -> float:
     """A delay that the database can add to a date, whatever a handler gave."""
     try:
-        seconds = float(getattr(value, "total_seconds", lambda: value)())  # type: ignore[arg-type]
+        seconds = float(value.total_seconds() if isinstance(value, timedelta) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return 0.0
-    return min(max(seconds, 0.0), _LONGEST_WAIT_SECONDS) if seconds == seconds else 0.0  # noqa: PLR0124 - NaN
+    return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_WAIT_SECONDS)
 
 
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except BaseException as raised:  # noqa: BLE001 - a broken __str__ must not cost the verdict
+    except BaseException as raised:
         return f"<the text of this error raised {type(raised).__name__}>"
 
 
 def _traceback_of(error: BaseException) -> str:
     try:
         return "".join(format_exception(error))
-    except BaseException as raised:  # noqa: BLE001 - as above
+    except BaseException as raised:
         return f"<the traceback of this error raised {type(raised).__name__}>"

@@ -65,7 +65,8 @@ def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.C
         connection.execute(sql.SQL("set role {}").format(sql.Identifier(assumed_role)))
     values = {**_SESSION_SETTINGS, **session_settings}
     assignments = sql.SQL(", ").join(
-        sql.SQL("set_config({}, {}, false)").format(sql.Literal(key), sql.Literal(value)) for key, value in values.items()
+        sql.SQL("set_config({}, {}, false)").format(sql.Literal(key), sql.Literal(value))
+        for key, value in values.items()
     )
     connection.execute(sql.SQL("select {}").format(assignments), prepare=False)
     return connection

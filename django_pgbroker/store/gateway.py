@@ -61,7 +61,7 @@ class Gateway:
         """One transaction whose statements travel in one round trip; read the answers after the block.
 
         Raises:
-            psycopg.Error: a statement failed; the transaction is rolled back, unless the connection was lost in its commit.
+            psycopg.Error: a statement failed and all is rolled back; or the connection was lost, perhaps in the commit.
         """
         try:
             with self.connection.pipeline():

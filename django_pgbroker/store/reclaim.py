@@ -4,7 +4,7 @@ import random
 from collections.abc import Collection
 
 from django_pgbroker.domain.backoff import Exponential
-from django_pgbroker.domain.records import LapsedJob, ReclaimedJob
+from django_pgbroker.domain.records import LapsedJob, ReclaimedJob, Verdict
 from django_pgbroker.domain.verdicts import judge_loss
 from django_pgbroker.store.acknowledge import acknowledge_jobs
 from django_pgbroker.store.arrays import array_of_integers
@@ -29,18 +29,18 @@ def reclaim_jobs(gateway: Gateway, batch: int) -> list[ReclaimedJob]:
     lapsed = [LapsedJob._make(row) for row in gateway.fetch("find_lapsed_jobs", {"batch": batch})]
     if not lapsed:
         return []
-    verdicts = {
-        job.id: judge_loss(
-            job.id, job.lease_token, job.attempt, job.max_attempts, _RETRY_POLICY.delay_seconds(job.attempt, random.random)
-        )
-        for job in lapsed
-    }
+    verdicts = {job.id: _judge(job) for job in lapsed}
     report = acknowledge_jobs(gateway, list(verdicts.values()), lapsed=True)
     return [
         ReclaimedJob(job.id, job.worker_id, job.queue, job.job_type, job.attempt, verdicts[job.id].next_state)
         for job in lapsed
         if job.id not in report.busy and job.id not in report.stale
     ]
+
+
+def _judge(job: LapsedJob) -> Verdict:
+    delay_seconds = _RETRY_POLICY.delay_seconds(job.attempt, random.random)
+    return judge_loss(job.id, job.lease_token, job.attempt, job.max_attempts, delay_seconds)
 
 
 def find_claims_of_worker(gateway: Gateway, worker_id: int) -> set[tuple[int, int]]:

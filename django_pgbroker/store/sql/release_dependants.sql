@@ -1,7 +1,7 @@
 -- purpose: unblock the jobs whose last unmet parent is among the given ones; a statement of its own, for a snapshot that sees
 --          every edge committed before the parents were locked
 -- params:  ids bigint[] (jobs archived as completed a moment ago)
--- returns: id and queue_id of the jobs that became pending
+-- returns: the names of the queues that have new pending jobs
 -- moves:   blocked -> pending | scheduled
 -- locks:   edges of the parents, then job rows by id, waited for (edges point to lower ids: no circle)
 -- index:   job_dependency_parent
@@ -53,4 +53,4 @@ moved as (
     where id = any (array(select id from child)) and state = 3
     returning id, queue_id, state
 )
-select id, queue_id from moved where state = 0
+select distinct (select name from pgbroker.queue where queue.id = moved.queue_id) from moved where state = 0

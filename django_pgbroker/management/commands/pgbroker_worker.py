@@ -1,0 +1,79 @@
+"""``manage.py pgbroker_worker``: run jobs, and the maintenance duties beside them."""
+
+import sys
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+import psycopg
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error
+
+from django_pgbroker.domain.errors import PgbrokerError
+from django_pgbroker.maintenance.duties import DUTIES
+from django_pgbroker.maintenance.runner import MaintenanceRunner
+from django_pgbroker.worker.options import WorkerOptions, parse_queues
+from django_pgbroker.worker.worker import Worker
+
+
+class Command(BaseCommand):
+    """A worker: any number may run, on any number of machines."""
+
+    help = (
+        "Run the jobs of one or more queues. SIGTERM or Ctrl-C finishes what runs and stops; a second one hands it back. "
+        "Example: manage.py pgbroker_worker --queues default,critical:5 --concurrency 20"
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "--queues", default="default", help="name[:weight] of each queue, separated by commas (default: default)"
+        )
+        parser.add_argument("--concurrency", type=int, default=10, help="handlers that run at once (default: 10)")
+        parser.add_argument(
+            "--until-empty",
+            action="store_true",
+            help="end when no job of these queues is pending, scheduled or running any more",
+        )
+        parser.add_argument(
+            "--no-maintenance",
+            action="store_true",
+            help="leave the duties to pgbroker_reaper and pgbroker_scheduler, which must then run",
+        )
+        parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
+
+    def handle(self, *, queues: str, concurrency: int, until_empty: bool, no_maintenance: bool, **options: Any) -> None:
+        """Run the worker.
+
+        Raises:
+            CommandError: the options or the database cannot be used.
+        """
+        try:
+            chosen = {"database": options["database"]} if options["database"] else {}
+            worker_options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty, **chosen)
+            status = self._run(worker_options, with_maintenance=not no_maintenance)
+        except PgbrokerError as error:
+            raise CommandError(str(error)) from error
+        except (psycopg.Error, Error) as error:
+            raise CommandError(f"the database cannot be used (is it migrated?): {error}".strip()) from error
+        if status:
+            sys.exit(status)
+
+    def _run(self, options: WorkerOptions, *, with_maintenance: bool) -> int:
+        names = ", ".join(f"{share.name} (weight {share.weight})" for share in options.queues)
+        self.stdout.write(
+            f"pgbroker worker {options.name}: {options.concurrency} slots on {names}. Ctrl-C or SIGTERM drains."
+        )
+        self.stdout.flush()
+        ended = threading.Event()
+        runner = MaintenanceRunner(options.database, DUTIES, ended, label=options.name) if with_maintenance else None
+        if runner:
+            runner.start()
+        try:
+            status = Worker(options).run()
+        finally:
+            ended.set()
+            if runner:
+                runner.join()
+        self.stdout.write(f"pgbroker worker {options.name} stopped.")
+        return status

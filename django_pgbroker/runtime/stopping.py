@@ -1,0 +1,52 @@
+"""Two-stage stopping: the first signal drains, the second aborts. Used by every long-running command."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopping:
+    """Whether this process has been asked to stop, and how urgently. Signal handlers only set flags here.
+
+    Args:
+        on_change: called after each change, from a signal handler too: it must be quick and reentrant.
+    """
+
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self.drain = threading.Event()
+        self.abort = threading.Event()
+        self.on_change = on_change
+
+    def request_drain(self) -> None:
+        """Finish what runs and take nothing new."""
+        self.drain.set()
+        self.on_change()
+
+    def request_abort(self) -> None:
+        """Hand everything back and go at once."""
+        self.abort.set()
+        self.request_drain()
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Within this block SIGTERM and SIGINT stop: the first one drains, a second one aborts.
+
+        Raises:
+            ValueError: not called in the main thread.
+        """
+        previous = {number: signal.signal(number, self._receive) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        if self.drain.is_set():
+            self.request_abort()
+        else:
+            self.request_drain()

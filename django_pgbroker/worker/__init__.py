@@ -1,0 +1,1 @@
+"""The process that runs jobs: claim, execute, acknowledge, in turns of one short transaction."""

@@ -1,0 +1,79 @@
+"""Decide how many jobs to claim, and from which queues. Asked in every turn."""
+
+import math
+import random
+from collections.abc import Sequence
+
+from django_pgbroker.worker.lane import Lane, Look
+
+#: So much work waits in the process at most, by its measured rate: fast handlers get hundreds, slow ones none.
+_PREFETCH_SECONDS = 0.1
+
+#: Weight of the newest measurement in the rate.
+_SMOOTHING = 0.3
+
+
+class Fetcher:
+    """Shares the free room of one worker among its queues.
+
+    Args:
+        lanes: the queues.
+        concurrency: handlers that run at once.
+        prefetch_limit: the most jobs to claim beyond that.
+    """
+
+    def __init__(self, lanes: Sequence[Lane], concurrency: int, prefetch_limit: int) -> None:
+        self.lanes = lanes
+        self._concurrency = concurrency
+        self._prefetch_limit = prefetch_limit
+        self._jobs_per_second = 0.0
+
+    @property
+    def target(self) -> int:
+        """How many claims this process should hold: its slots, and what they finish within a tenth of a second."""
+        return self._concurrency + min(self._prefetch_limit, int(self._jobs_per_second * _PREFETCH_SECONDS))
+
+    def measure(self, finished: int, seconds: float) -> None:
+        """Take in how many jobs were finished in a time in which no slot had to wait for one."""
+        if seconds > 0:
+            self._jobs_per_second += _SMOOTHING * (finished / seconds - self._jobs_per_second)
+
+    def forget_rate(self) -> None:
+        """The backlog has stalled: claim for free slots alone until the rate is known again."""
+        self._jobs_per_second = 0.0
+
+    def has_room(self, held: int) -> bool:
+        """Whether a claim is worth a statement: a slot is free, or a quarter of the target."""
+        return held < self._concurrency or self.target - held >= max(self.target // 4, 1)
+
+    def seconds_to_next_look(self, now: float) -> float:
+        """How long until some queue is to be looked at."""
+        return max(0.0, min(lane.next_look_at for lane in self.lanes) - now)
+
+    def plan(self, held: int, now: float) -> list[Look]:
+        """The looks of this turn: the free room, shared among the queues that are due, by weight.
+
+        Args:
+            held: claims that this process holds already.
+            now: monotonic seconds.
+        """
+        if not self.has_room(held):
+            return []
+        due = [lane for lane in self.lanes if lane.next_look_at <= now]
+        shares = share_by_weight(self.target - held, [lane.weight for lane in due])
+        return [lane.look(share, now) for lane, share in zip(due, shares, strict=True) if share]
+
+
+def share_by_weight(room: int, weights: Sequence[int]) -> list[int]:
+    """Split ``room`` in proportion to ``weights``; what does not divide is drawn, so that small shares come up."""
+    total = sum(weights)
+    if room <= 0 or not total:
+        return [0] * len(weights)
+    exact = [room * weight / total for weight in weights]
+    shares = [math.floor(share) for share in exact]
+    for _ in range(room - sum(shares)):
+        rests = [share - given for share, given in zip(exact, shares, strict=True)]
+        # Never all zero or below: the rests sum up to what is still to be given.
+        [winner] = random.choices(range(len(weights)), [max(rest, 0.0) for rest in rests])  # noqa: S311 - no secret
+        shares[winner] += 1
+    return shares

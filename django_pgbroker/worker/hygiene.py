@@ -1,0 +1,73 @@
+"""Keep Django's connections of a slot fit for the next job: alive before it, without a transaction after it.
+
+A worker keeps connections open between jobs whatever CONN_MAX_AGE says (opening one costs milliseconds). What it asks
+instead is nearly free: is there something to read on an idle socket (then the server has gone), is a transaction open.
+"""
+
+import select
+from contextlib import suppress
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
+
+
+class OpenTransaction(Exception):
+    """The handler returned and left a transaction open: its writes were rolled back, so the job has failed."""
+
+
+def drop_dead_connections() -> None:
+    """Close the connections of this thread whose server has gone, so that the next query opens a new one."""
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.connection is not None and not wrapper.in_atomic_block and _has_news(wrapper):
+            wrapper.close()
+
+
+def settle_connections() -> list[str]:
+    """Throw away connections of this thread with an open transaction, and give pooled ones back.
+
+    Returns:
+        The aliases that had a transaction open; what was written in it is rolled back.
+    """
+    left_open = []
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.connection is None:
+            continue
+        if _has_open_transaction(wrapper):
+            left_open.append(wrapper.alias)
+            _throw_away(wrapper)
+        elif wrapper.settings_dict.get("OPTIONS", {}).get("pool"):
+            wrapper.close()
+    return left_open
+
+
+def _has_news(wrapper: BaseDatabaseWrapper) -> bool:
+    """An idle connection has nothing to say; one that was closed by the server is readable."""
+    raw = wrapper.connection
+    if getattr(raw, "closed", False):
+        return True
+    fileno = getattr(raw, "fileno", None)
+    if fileno is None:
+        return False
+    poll = select.poll()
+    try:
+        poll.register(fileno(), select.POLLIN)
+    except Exception:
+        return True
+    return bool(poll.poll(0))
+
+
+def _has_open_transaction(wrapper: BaseDatabaseWrapper) -> bool:
+    """Django's flags alone miss a raw BEGIN, the server's status alone misses autocommit switched off."""
+    if wrapper.in_atomic_block or not wrapper.get_autocommit():
+        return True
+    info = getattr(wrapper.connection, "info", None)
+    return info is not None and info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+
+
+def _throw_away(wrapper: BaseDatabaseWrapper) -> None:
+    """Close a connection in the middle of a transaction, and its wrapper too, which would stay unusable."""
+    wrapper.run_on_commit = []
+    with suppress(Exception):
+        wrapper.close()
+    del connections[wrapper.alias]

@@ -1,0 +1,109 @@
+"""One queue as a worker sees it: when to look there next, and from where. Used by the fetcher."""
+
+import math
+import random
+from typing import NamedTuple
+
+from django_pgbroker.domain.records import ClaimedJob, Promotion
+from django_pgbroker.store.claim import NO_FLOOR
+
+#: A claim is dear when it takes longer than this: dead entries have piled up at the head of the claim index.
+_DEAR_SECONDS = 0.003
+
+#: What locking one candidate costs at most; a large batch is not dear for being large.
+_SECONDS_PER_JOB = 0.00002
+
+#: How long a dear claim may start where the last one ended, before it looks from the beginning again.
+_BOUNDED_SECONDS = 1.0
+
+#: How far below the last claim a bounded one starts; what is urgent or commits late lies lower and waits a second.
+_MARGIN_SECONDS = 1.0
+
+#: Scheduled jobs are looked for this often even where none is known.
+_PROMOTE_SECONDS = 1.0
+
+
+class Look(NamedTuple):
+    """One look into a queue: how many jobs to claim, from where, and whether to promote due ones first."""
+
+    lane: "Lane"
+    batch: int
+    floor: float
+    promotes: bool
+
+
+class Lane:
+    """The state of one queue in one worker. All times are this process's monotonic seconds.
+
+    Args:
+        name: of the queue.
+        weight: beside the other lanes.
+        queue_id: of the queue.
+        poll_min_seconds: the first pause after a look that found nothing.
+        poll_max_seconds: the longest pause.
+    """
+
+    def __init__(self, name: str, weight: int, queue_id: int, poll_min_seconds: float, poll_max_seconds: float) -> None:
+        self.name = name
+        self.weight = weight
+        self.queue_id = queue_id
+        self.is_empty = False
+        self.next_look_at = 0.0
+        self._poll_min = poll_min_seconds
+        self._poll_max = poll_max_seconds
+        self._pause = poll_min_seconds
+        self._next_due_at = 0.0
+        self._promoted_at = 0.0
+        self._claimed_to = NO_FLOOR
+        self._is_dear = False
+        self._unbounded_at = 0.0
+
+    def wake(self) -> None:
+        """Look at once, and from the beginning: there may be urgent work."""
+        self.next_look_at = 0.0
+        self._next_due_at = 0.0
+        self._pause = self._poll_min
+        self._is_dear = False
+
+    def expect(self, due_at: float) -> None:
+        """A job of this queue will be due then."""
+        self._next_due_at = min(self._next_due_at, due_at)
+        self.next_look_at = min(self.next_look_at, due_at)
+
+    def look(self, batch: int, now: float) -> Look:
+        """The next look into this queue."""
+        is_bounded = self._is_dear and now - self._unbounded_at < _BOUNDED_SECONDS
+        if not is_bounded:
+            self._unbounded_at = now
+        floor = self._claimed_to - _MARGIN_SECONDS if is_bounded else NO_FLOOR
+        promotes = now >= min(self._next_due_at, self._promoted_at + _PROMOTE_SECONDS)
+        return Look(self, batch, floor, promotes)
+
+    def learn(self, look: Look, claims: list[ClaimedJob], promotion: Promotion | None, now: float) -> None:
+        """Take in what a look has found and decide when the next one is due."""
+        if promotion is not None:
+            self._promoted_at = now
+            due_in = promotion.next_due_seconds
+            self._next_due_at = now if promotion.moved >= look.batch else math.inf if due_in is None else now + due_in
+        if claims:
+            self._learn_cost(look, claims)
+        self.is_empty = not claims and look.floor == NO_FLOOR
+        self._plan_next_look(look, len(claims), now)
+
+    def _learn_cost(self, look: Look, claims: list[ClaimedJob]) -> None:
+        self._claimed_to = max(self._claimed_to, claims[-1].claim_order)
+        if look.floor == NO_FLOOR:
+            fair_seconds = _DEAR_SECONDS + len(claims) * _SECONDS_PER_JOB
+            self._is_dear = min(claim.claim_seconds for claim in claims) > fair_seconds
+
+    def _plan_next_look(self, look: Look, found: int, now: float) -> None:
+        if found:
+            self._pause = self._poll_min
+        if found >= look.batch:
+            self.next_look_at = now
+            return
+        jitter = 0.75 + random.random() / 2  # noqa: S311 - against herds, not a secret
+        self.next_look_at = min(now + self._pause * jitter, self._next_due_at)
+        self._pause = min(self._pause * 2, self._poll_max)
+        if look.floor != NO_FLOOR:
+            self.next_look_at = min(self.next_look_at, self._unbounded_at + _BOUNDED_SECONDS)

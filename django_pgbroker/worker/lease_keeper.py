@@ -1,0 +1,116 @@
+"""Keep the leases of running jobs and the worker's presence, on a connection of its own. A thread of the worker."""
+
+import threading
+import time
+from collections.abc import Callable, Collection
+
+import psycopg
+
+from django_pgbroker import telemetry
+from django_pgbroker.domain.records import ClaimedJob, Orders
+from django_pgbroker.runtime.backoff_timer import BackoffTimer
+from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.store.gateway import Gateway
+from django_pgbroker.store.renew import renew_leases
+from django_pgbroker.store.workers import beat_worker
+
+
+class LeaseKeeper(threading.Thread):
+    """Renews, every heartbeat, the leases of all claims that the worker holds.
+
+    A failure is tried again after a short wait, long before a lease can lapse. A claim that is lost is reported once:
+    its handler may go on, but its verdict will change nothing.
+
+    Args:
+        alias: a key of ``settings.DATABASES``.
+        worker_id: whose presence it is.
+        name: shown in ``pg_stat_activity``.
+        lease_seconds: how long a lease lasts.
+        heartbeat_seconds: how often it is renewed.
+        held: answers what the worker holds now.
+        running_ids: answers which of those run.
+        on_lost: told the id of a job whose lease is lost.
+        on_orders: told what operators ask.
+    """
+
+    def __init__(
+        self,
+        alias: str,
+        worker_id: int,
+        name: str,
+        *,
+        lease_seconds: float,
+        heartbeat_seconds: float,
+        held: Callable[[], list[ClaimedJob]],
+        running_ids: Callable[[], set[int]],
+        on_lost: Callable[[int], None],
+        on_orders: Callable[[Orders], None],
+    ) -> None:
+        super().__init__(name="pgbroker-lease-keeper", daemon=True)
+        self._alias = alias
+        self._worker_id = worker_id
+        self._label = f"heartbeat {name}"
+        self._lease_seconds = lease_seconds
+        self._heartbeat_seconds = heartbeat_seconds
+        self._held = held
+        self._running_ids = running_ids
+        self._on_lost = on_lost
+        self._on_orders = on_orders
+        self._stopped = threading.Event()
+        self._gateway: Gateway | None = None
+        self._failures = 0
+        self._backoff = BackoffTimer(cap_seconds=heartbeat_seconds / 2)
+
+    def stop(self) -> None:
+        """End the thread as soon as it is not talking to the database."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Beat until stopped; never ends by an error."""
+        wait = 0.0
+        while not self._stopped.wait(wait):
+            started = time.monotonic()
+            try:
+                self._beat()
+            except Exception as error:
+                self._fail(error)
+                wait = self._backoff.next_seconds()
+            else:
+                self._succeed()
+                wait = max(0.0, self._heartbeat_seconds - (time.monotonic() - started))
+        self._disconnect()
+
+    def _beat(self) -> None:
+        if self._gateway is None:
+            timeout = f"{max(1000, int(self._heartbeat_seconds * 1000))}ms"
+            self._gateway = open_gateway(self._alias, self._label, statement_timeout=timeout, lock_timeout=timeout)
+        self._renew(self._gateway)
+        orders = beat_worker(self._gateway, self._worker_id, len(self._running_ids()), time.time())
+        if orders is not None:
+            self._on_orders(orders)
+
+    def _renew(self, gateway: Gateway) -> None:
+        claims = self._held()
+        if not claims:
+            return
+        begun: Collection[int] = self._running_ids()
+        for job_id in renew_leases(gateway, claims, begun, self._lease_seconds).stale:
+            self._on_lost(job_id)
+
+    def _succeed(self) -> None:
+        if self._failures:
+            telemetry.info("lease.renewal_resumed", "leases are renewed again", failures=self._failures)
+        self._failures = 0
+        self._backoff.reset()
+
+    def _fail(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            telemetry.warning("lease.renewal_failed", f"tried again soon: {error}".strip())
+        if isinstance(error, psycopg.Error):
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._gateway is not None:
+            self._gateway.connection.close()
+            self._gateway = None

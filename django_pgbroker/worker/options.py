@@ -1,0 +1,76 @@
+"""What one worker is told at its start. Filled by the command, read by every part of the worker."""
+
+import os
+import socket
+from dataclasses import dataclass, field
+
+from django_pgbroker.conf import Settings, get_settings
+from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.names import check_queue_name
+
+MOST_SLOTS = 1000
+MOST_WEIGHT = 1000
+
+
+@dataclass(frozen=True)
+class QueueShare:
+    """A queue that a worker serves, and its weight beside the others."""
+
+    name: str
+    weight: int = 1
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How one worker runs.
+
+    Args:
+        queues: at least one.
+        concurrency: how many handlers run at once.
+        database: the alias that holds the jobs.
+        until_empty: end when the queues hold nothing that this worker could run, now or later.
+        name: a label for people; the identity of a worker is its row, new at every start.
+        settings: the settings of the broker.
+
+    Raises:
+        InvalidOption: a value is impossible.
+    """
+
+    queues: tuple[QueueShare, ...]
+    concurrency: int = 10
+    database: str = field(default_factory=lambda: get_settings().database)
+    until_empty: bool = False
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    settings: Settings = field(default_factory=get_settings)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.concurrency <= MOST_SLOTS:
+            raise InvalidOption(f"concurrency must be from 1 to {MOST_SLOTS:,}, not {self.concurrency}")
+        if not self.queues:
+            raise InvalidOption("a worker needs at least one queue, as in --queues default")
+
+
+def parse_queues(text: str) -> tuple[QueueShare, ...]:
+    """Read ``default,critical:5``: names with an optional weight, separated by commas.
+
+    Raises:
+        InvalidOption: a weight is no number from 1 to 1,000, or a queue is named twice or not at all.
+        InvalidName: no queue can have such a name.
+    """
+    shares = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, weight = part.rpartition(":")
+        if not colon:
+            name, weight = part, "1"
+        if not (weight.isascii() and weight.isdigit() and 1 <= int(weight) <= MOST_WEIGHT):
+            raise InvalidOption(
+                f"{part!r}: the weight after the colon must be a whole number from 1 to {MOST_WEIGHT:,}, as in {name}:5"
+            )
+        check_queue_name(name)
+        shares.append(QueueShare(name, int(weight)))
+    names = [share.name for share in shares]
+    if not names:
+        raise InvalidOption("no queue is named; write --queues default or --queues default,critical:5")
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise InvalidOption(f"a queue is named twice: {', '.join(sorted(repeated))}")
+    return tuple(shares)

@@ -1,0 +1,123 @@
+"""A worker's identity and its connection for turns. Opened at the start and again after every loss."""
+
+import os
+import socket
+from dataclasses import dataclass
+
+from django.db import connections
+
+from django_pgbroker import telemetry
+from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.registry import registry
+from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.runtime.new_names import declare_names
+from django_pgbroker.store.arrays import array_of_integers
+from django_pgbroker.store.gateway import Gateway
+from django_pgbroker.store.identifiers import find_job_type_ids, find_queue_ids, find_tenant_name
+from django_pgbroker.store.workers import end_worker, has_unfinished_work, register_worker
+from django_pgbroker.worker.executor import Directory
+from django_pgbroker.worker.lane import Lane
+from django_pgbroker.worker.options import WorkerOptions
+
+VERSION = "0.1.0"
+
+
+@dataclass
+class Session:
+    """What a connected worker knows.
+
+    Args:
+        options: of this worker.
+        gateway: the connection for turns.
+        worker_id: the presence row of this process start; kept over reconnects.
+        directory: ids to job types, queues and tenants.
+        lanes: the queues.
+    """
+
+    options: WorkerOptions
+    gateway: Gateway
+    worker_id: int
+    directory: Directory
+    lanes: list[Lane]
+
+    def __post_init__(self) -> None:
+        self.job_type_ids = array_of_integers(self.directory.job_types)
+
+    def reconnect(self) -> None:
+        """Replace a lost connection.
+
+        Raises:
+            psycopg.OperationalError: the database is still away.
+        """
+        self.close()
+        self.gateway = _open(self.options)
+
+    def name_tenant(self, tenant_id: int) -> None:
+        """Learn the name of a tenant."""
+        self.directory.tenants[tenant_id] = find_tenant_name(self.gateway, tenant_id)
+
+    def has_unfinished_work(self) -> bool:
+        """Whether a queue still holds jobs that this worker could run, now or later."""
+        types = self.directory.job_types
+        return any(has_unfinished_work(self.gateway, lane.queue_id, types) for lane in self.lanes)
+
+    def end(self, reason: str) -> None:
+        """Say good-bye in the presence row, and disconnect."""
+        end_worker(self.gateway, self.worker_id, reason)
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self.gateway.connection.close()
+
+
+def open_session(options: WorkerOptions) -> Session:
+    """Connect, make the rows of all names that this worker needs, and register it.
+
+    Raises:
+        psycopg.Error, django.db.Error: the database is away, or has not been migrated.
+        ConfigurationError: a queue is not among those that the settings declare.
+    """
+    _check_queues(options)
+    declare_names(options.database, queues=[share.name for share in options.queues])
+    connections[options.database].close()
+    gateway = _open(options)
+    queue_ids = find_queue_ids(gateway, [share.name for share in options.queues])
+    type_ids = find_job_type_ids(gateway, registry.names())
+    worker_id = register_worker(
+        gateway,
+        name=options.name,
+        hostname=socket.gethostname(),
+        process_id=os.getpid(),
+        version=VERSION,
+        queues={share.name: share.weight for share in options.queues},
+        job_type_ids=type_ids.values(),
+        concurrency=options.concurrency,
+        heartbeat_seconds=options.settings.heartbeat_seconds,
+    )
+    settings = options.settings
+    lanes = [
+        Lane(share.name, share.weight, queue_ids[share.name], settings.poll_min_seconds, settings.poll_max_seconds)
+        for share in options.queues
+    ]
+    directory = Directory(
+        job_types={type_id: registry.get(name) for name, type_id in type_ids.items()},
+        queues={queue_id: name for name, queue_id in queue_ids.items()},
+        tenants={},
+    )
+    telemetry.info("worker.started", "ready for jobs", worker=worker_id, name=options.name, job_types=len(type_ids))
+    return Session(options, gateway, worker_id, directory, lanes)
+
+
+def _open(options: WorkerOptions) -> Gateway:
+    return open_gateway(options.database, f"worker {options.name}")
+
+
+def _check_queues(options: WorkerOptions) -> None:
+    declared = options.settings.queues
+    unknown = [share.name for share in options.queues if declared is not None and share.name not in declared]
+    if unknown:
+        raise ConfigurationError(
+            f"the settings declare no queue {unknown[0]!r}; add it to PGBROKER['QUEUES'] or serve one of: "
+            f"{', '.join(sorted(declared or ()))}"
+        )

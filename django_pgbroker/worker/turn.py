@@ -1,0 +1,105 @@
+"""One turn: acknowledge what finished, release what waited for it, claim for the free slots. One short transaction."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import psycopg
+
+from django_pgbroker import telemetry
+from django_pgbroker.domain.records import AckReport, ClaimedJob, Promotion, Verdict
+from django_pgbroker.domain.states import JobState
+from django_pgbroker.store.acknowledge import read_ack_report, send_acknowledge_jobs
+from django_pgbroker.store.claim import read_claimed_jobs, send_claim_jobs
+from django_pgbroker.store.dependants import read_woken_queues, send_release_dependants
+from django_pgbroker.store.promote import read_promotion, send_promote_jobs
+from django_pgbroker.worker.lane import Look
+from django_pgbroker.worker.session import Session
+
+_NOTHING = AckReport(frozenset(), frozenset())
+
+
+class Found(NamedTuple):
+    """What one look brought."""
+
+    look: Look
+    claims: list[ClaimedJob]
+    promotion: Promotion | None
+
+
+class TurnReport(NamedTuple):
+    """What one turn did: the exceptions of its acknowledge, what its looks found, and queues that have new work."""
+
+    acknowledged: AckReport
+    found: list[Found]
+    woken_queues: list[str]
+
+
+def take_turn(session: Session, verdicts: Sequence[Verdict], looks: Sequence[Look]) -> TurnReport:
+    """Acknowledge ``verdicts`` and claim what ``looks`` ask for, in one pipelined transaction.
+
+    Args:
+        session: of the worker.
+        verdicts: one a job, may be empty.
+        looks: may be empty; the claims come last, so that they never wait for a lock while they hold rows.
+
+    Raises:
+        psycopg.OperationalError: the connection was lost; whether the turn was committed is in doubt.
+        psycopg.DataError: a verdict cannot be stored; nothing was done.
+    """
+    gateway = session.gateway
+    acknowledged = released = None
+    sent = []
+    with gateway.pipelined_transaction():
+        if verdicts:
+            acknowledged = send_acknowledge_jobs(gateway, verdicts)
+            completed = sorted(verdict.job_id for verdict in verdicts if verdict.next_state is JobState.COMPLETED)
+            if completed:
+                released = send_release_dependants(gateway, completed)
+        for look in looks:
+            promotion = send_promote_jobs(gateway, look.lane.queue_id, look.batch) if look.promotes else None
+            claim = send_claim_jobs(
+                gateway,
+                queue_id=look.lane.queue_id,
+                job_type_ids=session.job_type_ids,
+                batch=look.batch,
+                lease_seconds=session.options.settings.lease_seconds,
+                worker_id=session.worker_id,
+                floor=look.floor,
+            )
+            sent.append((look, claim, promotion))
+    return TurnReport(
+        acknowledged=read_ack_report(acknowledged) if acknowledged else _NOTHING,
+        found=[
+            Found(look, read_claimed_jobs(claim), read_promotion(promotion) if promotion else None)
+            for look, claim, promotion in sent
+        ],
+        woken_queues=read_woken_queues(released) if released else [],
+    )
+
+
+def acknowledge_apart(session: Session, verdicts: Sequence[Verdict]) -> TurnReport:
+    """Acknowledge verdicts of which one cannot be stored: halve until it is alone, and record that one bare.
+
+    Raises:
+        psycopg.OperationalError: the connection was lost.
+        psycopg.DataError: even without its texts a verdict cannot be stored: a fault of the broker.
+    """
+    try:
+        return take_turn(session, verdicts, ())
+    except psycopg.DataError as error:
+        if len(verdicts) > 1:
+            middle = len(verdicts) // 2
+            return _join(acknowledge_apart(session, verdicts[:middle]), acknowledge_apart(session, verdicts[middle:]))
+        telemetry.error("verdict.not_stored", f"recorded without its texts: {error}".strip(), job=verdicts[0].job_id)
+        reason = f"result or error not stored: SQLSTATE {error.sqlstate}"
+        return take_turn(session, [verdicts[0]._replace(result=None, error=None, reason=reason)], ())
+
+
+def _join(first: TurnReport, second: TurnReport) -> TurnReport:
+    return TurnReport(
+        AckReport(
+            first.acknowledged.busy | second.acknowledged.busy, first.acknowledged.stale | second.acknowledged.stale
+        ),
+        [*first.found, *second.found],
+        [*first.woken_queues, *second.woken_queues],
+    )
