@@ -16,7 +16,7 @@ from psycopg import sql
 
 sys.path.insert(0, str(bootstrap.ROOT))
 
-from example_project import embedded  # noqa: E402 - needs the path above
+from example_project import embedded
 
 SETTINGS = """
 SECRET_KEY = "only for this trial"
