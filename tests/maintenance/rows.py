@@ -71,13 +71,32 @@ class Rows:
                 insert into pgbroker.job_payload (job_id, version, arguments, headers, correlation_id, created_by)
                 select id, 2, '{"order_id": 7}', '{"trace": "abc"}', 'c-1', 'alice' from new returning job_id
                 """,
-                queue_id, job_type_id or self.job_type(), int(state), due_in, due_in, priority, expires_in, priority,
-                attempt, max_attempts, worker_id, is_running, is_running, is_running, is_running, lease_in,
+                queue_id,
+                job_type_id or self.job_type(),
+                int(state),
+                due_in,
+                due_in,
+                priority,
+                expires_in,
+                priority,
+                attempt,
+                max_attempts,
+                worker_id,
+                is_running,
+                is_running,
+                is_running,
+                is_running,
+                lease_in,
             )  # fmt: skip
         )
 
     def worker(
-        self, *, knows: list[int] | None = None, silent_for: float = 0, heartbeat: float = 12, stopped_for: float | None = None
+        self,
+        *,
+        knows: list[int] | None = None,
+        silent_for: float = 0,
+        heartbeat: float = 12,
+        stopped_for: float | None = None,
     ) -> int:
         return int(
             self.one(
@@ -90,7 +109,10 @@ class Rows:
                     now() - %s::float8 * interval '1 s')
                 returning id
                 """,
-                knows or [], silent_for, heartbeat, stopped_for,
+                knows or [],
+                silent_for,
+                heartbeat,
+                stopped_for,
             )  # fmt: skip
         )
 
