@@ -119,6 +119,10 @@ class Registry:
                 "Job types are found in the module jobs.py of each installed app"
             ) from None
 
+    def knows(self, name: str) -> bool:
+        """Whether a job type has this name or alias."""
+        return name in self._by_name
+
     def names(self) -> list[str]:
         """All names and aliases, sorted."""
         return sorted(self._by_name)
