@@ -21,21 +21,14 @@ class Rows:
         self.gateway.connection.execute(text, params)
 
     def queue(self, name: str = "default") -> int:
-        return int(
-            self.one(
-                "insert into pgbroker.queue (name) values (%s) on conflict (name) do update set name = excluded.name returning id",
-                name,
-            )
-        )
+        return self._name("queue", name)
 
     def job_type(self, name: str = "shop.send_receipt") -> int:
-        return int(
-            self.one(
-                "insert into pgbroker.job_type (name) values (%s) on conflict (name) do update set name = excluded.name "
-                "returning id",
-                name,
-            )
-        )
+        return self._name("job_type", name)
+
+    def _name(self, table: str, name: str) -> int:
+        self.run(f"insert into pgbroker.{table} (name) values (%s) on conflict do nothing", name)
+        return int(self.one(f"select id from pgbroker.{table} where name = %s", name))
 
     def job(
         self,
@@ -87,7 +80,7 @@ class Rows:
                 is_running,
                 is_running,
                 lease_in,
-            )  # fmt: skip
+            )
         )
 
     def worker(
@@ -113,13 +106,14 @@ class Rows:
                 silent_for,
                 heartbeat,
                 stopped_for,
-            )  # fmt: skip
+            )
         )
 
     def state_of(self, job_id: int) -> JobState | None:
         """Where the job stands, live or archived; None when it is nowhere."""
         found = self.one(
-            "select state from pgbroker.job where id = %s union all select state from pgbroker.archived_job where id = %s",
+            "select state from pgbroker.job where id = %s"
+            " union all select state from pgbroker.archived_job where id = %s",
             job_id,
             job_id,
         )

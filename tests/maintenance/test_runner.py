@@ -160,16 +160,15 @@ class Broken(Duty):
 
 
 def test_a_failing_duty_backs_off_and_is_told_once_while_the_others_go_on(rows, caplog):
-    with caplog.at_level(logging.INFO, "django_pgbroker"):
-        with running(Broken, Counter):
-            wait_until(lambda: "maintenance.failed" in events(caplog), "the failure is told")
-            seen = len(Counter.ticks)
-            wait_until(lambda: len(Counter.ticks) > seen + 20, "the other duty goes on")
-            try:
-                rows.run("create table pgbroker.made_later as select 0 as n")
-                wait_until(lambda: "maintenance.recovered" in events(caplog), "the duty works again")
-            finally:
-                rows.run("drop table pgbroker.made_later")
+    with caplog.at_level(logging.INFO, "django_pgbroker"), running(Broken, Counter):
+        wait_until(lambda: "maintenance.failed" in events(caplog), "the failure is told")
+        seen = len(Counter.ticks)
+        wait_until(lambda: len(Counter.ticks) > seen + 20, "the other duty goes on")
+        try:
+            rows.run("create table pgbroker.made_later as select 0 as n")
+            wait_until(lambda: "maintenance.recovered" in events(caplog), "the duty works again")
+        finally:
+            rows.run("drop table pgbroker.made_later")
     assert events(caplog)[:2] == ["maintenance.failed", "maintenance.recovered"]
 
 

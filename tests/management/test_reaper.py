@@ -49,8 +49,8 @@ def test_it_works_until_a_signal_stops_it_with_status_zero(rows, number):
 
 def test_a_killed_reaper_leaves_its_duties_to_the_next_one(rows):
     with manage("pgbroker_reaper") as process:
-        wait_until(lambda: rows.one("select 1 from pg_stat_activity where application_name = 'pgbroker maintenance reaper'"),
-                   "it is connected", seconds=30)  # fmt: skip
+        connected = "select 1 from pg_stat_activity where application_name = 'pgbroker maintenance reaper'"
+        wait_until(lambda: rows.one(connected), "it is connected", seconds=30)
         process.kill()
         process.communicate(timeout=20)
     job = rows.job(rows.queue(), expires_in=-1)
