@@ -1,7 +1,9 @@
 -- purpose: create the queues, job types and tenants that do not exist yet; never inside a caller's transaction
--- params:  queues text[] with ageing int[] beside it, job_types text[], tenants text[]; each sorted by name
+-- params:  queues text[], ageing int[] (by the same position), job_types text[], tenants text[] (each sorted by name)
 -- returns: nothing
+-- moves:
 -- locks:   the new rows, until commit
+-- index:   queue_name_key
 with new_queues as (
     insert into pgbroker.queue (name, ageing_seconds)
     select name, ageing_seconds

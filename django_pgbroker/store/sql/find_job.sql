@@ -2,6 +2,8 @@
 -- params:  id bigint
 -- returns: state, job_type, result (json text, null when none is stored), reason, error_class, error_message;
 --          no row when the job is unknown
+-- moves:
+-- locks:   none
 -- index:   job_pkey
 select
     found.state,

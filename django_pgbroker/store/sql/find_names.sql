@@ -1,6 +1,8 @@
 -- purpose: say which of a job's three names the caller's transaction can see
 -- params:  queue, job_type, tenant text
 -- returns: has_queue, has_job_type, has_tenant bool; one row
+-- moves:
+-- locks:   none
 -- index:   queue_name_key
 select
     exists (select from pgbroker.queue where name = %(queue)s) as has_queue,

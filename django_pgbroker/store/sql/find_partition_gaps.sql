@@ -2,6 +2,7 @@
 --          the latest periods whose rows landed in a default partition
 -- params:  period text (day, week or month), days_ahead int
 -- returns: parent, name for the new partition, lower and upper bound as text
+-- moves:
 -- locks:   none
 -- index:   the catalogue's own; default partitions are read whole, and are meant to be empty
 with horizon as (

@@ -1,5 +1,7 @@
 -- purpose: list the partitions by time of the archive and of the executions
+-- params:
 -- returns: parent, name, lower and upper bound (null: open, or beyond what Python can hold), whether it is the default one
+-- moves:
 -- locks:   none
 -- index:   the catalogue's own
 select

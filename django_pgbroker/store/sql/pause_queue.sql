@@ -1,6 +1,7 @@
 -- purpose: stop the claims of a queue and record who did it, in one statement
--- params:  queue, actor, source text; reason text or null
+-- params:  queue, actor, source text; reason text (or null)
 -- returns: id; no row when the queue is paused already or does not exist
+-- moves:
 -- locks:   the queue's row
 -- index:   queue_name_key
 with paused as (

@@ -1,6 +1,7 @@
 -- purpose: let a queue be claimed again and record who did it, in one statement
--- params:  queue, actor, source text; reason text or null
+-- params:  queue, actor, source text; reason text (or null)
 -- returns: id; no row when the queue is not paused or does not exist
+-- moves:
 -- locks:   the queue's row
 -- index:   queue_name_key
 with held as materialized (

@@ -1,5 +1,5 @@
 -- purpose: try to become the only process that runs a duty, until the end of this transaction
--- params:  key bigint, made from the duty's name
+-- params:  key bigint (made from the duty's name)
 -- returns: whether the lock was free
 -- moves:
 -- locks:   one transaction-scoped advisory lock, never waited for
