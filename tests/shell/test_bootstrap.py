@@ -200,3 +200,17 @@ def test_a_uv_that_is_too_old_is_passed_over(clone: Path, tmp_path: Path, monkey
 
     make_program(uv, "#!/bin/sh\necho 'uv 0.13.9'\n")
     assert bootstrap.find_uv() == str(uv)
+
+
+def test_without_venv_and_pip_the_message_names_the_packages_of_the_system(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bootstrap = bootstrap_of(clone)
+    bare = make_program(tmp_path / "python3", "#!/bin/sh\necho 'ensurepip is not available' >&2\nexit 1\n")
+    monkeypatch.setattr(sys, "executable", str(bare))
+
+    with pytest.raises(bootstrap.BootstrapError) as raised:
+        bootstrap.install_uv()
+
+    assert "ensurepip is not available" in str(raised.value)
+    assert "apt-get install python3-venv python3-pip" in str(raised.value)
