@@ -1,4 +1,4 @@
-"""Rows of the broker for tests that do not care how they came to be; made by the ORM, past the rules of the statements."""
+"""Rows of the broker for tests that do not care how they came to be, made by the ORM and past every statement."""
 
 from datetime import timedelta
 from typing import Any

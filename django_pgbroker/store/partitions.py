@@ -117,6 +117,8 @@ def _build_and_attach(gateway: Gateway, gap: _Gap, name: str) -> None:
     }
     for step in (
         "create table {partition} (like {parent} including all)",
+        # default privileges of the database may have opened it, and policies on the parent do not guard it
+        "revoke all on table {partition} from public",
         # locked before it is read, in the mode that ATTACH needs: no row may arrive in between, no lock may grow
         "lock table {default} in access exclusive mode",
         "with moved as (delete from {default} where finished_at >= {lower} and finished_at < {upper} returning *)"
