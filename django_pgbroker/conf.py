@@ -1,6 +1,5 @@
 """``settings.PGBROKER`` as one frozen value, for everything above floor 0; unknown or impossible keys are errors."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
@@ -10,7 +9,7 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
-from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
+from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption, show_value
 from django_pgbroker.domain.names import check_queue_name, suggest
 from django_pgbroker.domain.priorities import resolve_priority
 
@@ -128,13 +127,13 @@ def _check_value(key: str, declared: Field[Any], value: Any) -> Any:
     elif low is not None:
         is_whole = declared.type is int
         kinds = (int,) if is_whole else (int, float)
-        if type(value) not in kinds or not math.isfinite(value) or not low <= value <= high:
+        if type(value) not in kinds or not low <= value <= high:
             raise _bad(key, value, f"must be a {'whole ' if is_whole else ''}number from {low:,} to {high:,}")
     return value
 
 
 def _bad(key: str, value: object, rule: str) -> ConfigurationError:
-    return ConfigurationError(f"PGBROKER[{key!r}] {rule}, not {value!r}")
+    return ConfigurationError(f"PGBROKER[{key!r}] {rule}, not {show_value(value)}")
 
 
 def _read_queues(value: Any, ageing: int) -> Mapping[str, QueueSettings] | None:

@@ -1,11 +1,10 @@
 """How long a failed job waits before its next attempt. Used by job types and by the worker's verdicts."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.domain.errors import ConfigurationError, show_value
 
 LONGEST_DELAY_SECONDS = 365 * 24 * 3600.0
 
@@ -46,7 +45,7 @@ class Exponential:
         _check_seconds("Exponential.base_seconds", self.base_seconds)
         _check_seconds("Exponential.cap_seconds", self.cap_seconds)
         if not _is_number(self.factor) or not 1 <= self.factor <= 1000:
-            raise ConfigurationError(f"Exponential.factor must be from 1 to 1000, not {self.factor!r}")
+            raise ConfigurationError(f"Exponential.factor must be from 1 to 1000, not {show_value(self.factor)}")
         if self.base_seconds > self.cap_seconds:
             raise ConfigurationError(
                 f"Exponential.base_seconds ({self.base_seconds}) exceeds cap_seconds ({self.cap_seconds})"
@@ -60,10 +59,11 @@ class Exponential:
     def _bound_seconds(self, exponent: int) -> float:
         if self.base_seconds == 0:
             return 0.0
-        # compared as logarithms first: the power itself overflows a float near attempt 1,024
-        if exponent * math.log(self.factor) >= math.log(self.cap_seconds / self.base_seconds):
+        try:
+            return float(min(self.cap_seconds, self.base_seconds * self.factor**exponent))
+        except OverflowError:
+            # near attempt 1,024 the power leaves what a float can hold
             return float(self.cap_seconds)
-        return min(self.cap_seconds, self.base_seconds * self.factor**exponent)
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class Constant:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_seconds(name: str, value: float) -> None:
     if not _is_number(value) or not 0 <= value <= LONGEST_DELAY_SECONDS:
         raise ConfigurationError(
-            f"{name} must be a number of seconds from 0 to {LONGEST_DELAY_SECONDS:.0f}, not {value!r}"
+            f"{name} must be a number of seconds from 0 to {LONGEST_DELAY_SECONDS:.0f}, not {show_value(value)}"
         )

@@ -1,6 +1,15 @@
 """Every error of the broker that is not a database's. Each class has a stable ``code`` that callers may rely on."""
 
 
+def show_value(value: object, limit: int = 100) -> str:
+    """A value as an error message shows it: never longer than ``limit``, whatever its ``repr`` does."""
+    try:
+        shown = repr(value)
+    except Exception:
+        shown = f"a {type(value).__name__}"
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
 class PgbrokerError(Exception):
     """The root of all errors that this package raises on purpose."""
 

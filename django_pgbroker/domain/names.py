@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from django_pgbroker.domain.errors import InvalidName
+from django_pgbroker.domain.errors import InvalidName, show_value
 
 DEFAULT_TENANT = "default"
 
@@ -22,7 +22,7 @@ def check_job_type_name(name: object) -> str:
     if type(name) is str and _JOB_TYPE.fullmatch(name):
         return name
     raise InvalidName(
-        f"{name!r} cannot be the name of a job type: use 1 to 200 of the characters A-Z a-z 0-9 _ . : - "
+        f"{show_value(name)} cannot be the name of a job type: use 1 to 200 of the characters A-Z a-z 0-9 _ . : - "
         "and begin with a letter, a digit or _"
     )
 
@@ -38,7 +38,7 @@ def check_queue_name(name: object) -> str:
     if type(name) is str and _QUEUE.fullmatch(name):
         return name
     raise InvalidName(
-        f"{name!r} cannot be the name of a queue: use 1 to 100 of the characters A-Z a-z 0-9 _ . - "
+        f"{show_value(name)} cannot be the name of a queue: use 1 to 100 of the characters A-Z a-z 0-9 _ . - "
         "and begin with a letter, a digit or _"
     )
 
@@ -52,7 +52,7 @@ def check_tenant_name(name: object) -> str:
     if type(name) is str and 0 < len(name) <= _TENANT_LENGTH and name.isprintable() and name == name.strip():
         return name
     raise InvalidName(
-        f"{name!r} cannot be the name of a tenant: use 1 to 100 printable characters without a space at either end"
+        f"{show_value(name)} cannot be the name of a tenant: use 1 to 100 printable characters, no space at either end"
     )
 
 

@@ -1,11 +1,10 @@
 """The options of one job as a caller gives them, checked before any SQL. Used by enqueue."""
 
-import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.errors import InvalidOption, show_value
 
 type Duration = timedelta | float
 type Moment = datetime | timedelta | float
@@ -72,9 +71,9 @@ def read_duration(name: str, value: Any) -> float:
     """
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise InvalidOption(f"{name} must be a timedelta or a number of seconds, not {value!r}")
-    if not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_DELAY.total_seconds():
-        raise InvalidOption(f"{name} must be from 0 seconds to 100 years, not {value!r}")
+        raise InvalidOption(f"{name} must be a timedelta or a number of seconds, not {show_value(value)}")
+    if not 0 <= seconds <= LONGEST_DELAY.total_seconds():
+        raise InvalidOption(f"{name} must be from 0 seconds to 100 years, not {show_value(value)}")
     return float(seconds)
 
 
@@ -85,7 +84,7 @@ def read_time(name: str, value: Any) -> datetime:
         InvalidOption: it is naive, no datetime, or too far away.
     """
     if not isinstance(value, datetime):
-        raise InvalidOption(f"{name} must be an aware datetime, not {value!r}")
+        raise InvalidOption(f"{name} must be an aware datetime, not {show_value(value)}")
     if value.utcoffset() is None:
         raise InvalidOption(f"{name} {value.isoformat()} has no time zone; use django.utils.timezone.make_aware(...)")
     try:
@@ -120,7 +119,7 @@ def read_whole(name: str, value: Any, low: int, high: int) -> int:
     number = value.total_seconds() if isinstance(value, timedelta) else value
     is_whole = type(number) is int or (type(number) is float and number.is_integer())
     if not is_whole or not low <= number <= high:
-        raise InvalidOption(f"{name} must be a whole number from {low:,} to {high:,}, not {value!r}")
+        raise InvalidOption(f"{name} must be a whole number from {low:,} to {high:,}, not {show_value(value)}")
     return int(number)
 
 
@@ -133,7 +132,7 @@ def read_text(name: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT or not value.isprintable():
-        raise InvalidOption(f"{name} must be a text of 1 to {LONGEST_TEXT} printable characters, not {value!r:.250}")
+        raise InvalidOption(f"{name} must be 1 to {LONGEST_TEXT} printable characters, not {show_value(value)}")
     return str.__str__(value)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.errors import InvalidOption, show_value
 from django_pgbroker.domain.names import suggest
 
 LOWEST_PRIORITY = -100
@@ -28,7 +28,7 @@ def resolve_priority(priority: int | str, levels: Mapping[str, int]) -> int:
         return levels[priority]
     if type(priority) is not int or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
         raise InvalidOption(
-            f"priority {priority!r} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, "
+            f"priority {show_value(priority)} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, "
             f"or one of the levels {', '.join(map(repr, sorted(levels)))}"
         )
     return priority

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError
 
 from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, Settings, get_settings
-from django_pgbroker.domain.errors import InvalidPayload, UnknownQueue
+from django_pgbroker.domain.errors import InvalidPayload, UnknownQueue, show_value
 from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.domain.names import DEFAULT_TENANT, check_queue_name, check_tenant_name, suggest
 from django_pgbroker.domain.options import (
@@ -79,7 +79,7 @@ def enqueue(
     known = job_type if isinstance(job_type, JobType) else registry.get(job_type)
     if not isinstance(arguments, Mapping):
         raise InvalidPayload(
-            "arguments", f"must be a mapping of the handler's arguments by name, not {arguments!r:.100}"
+            "arguments", f"must be a mapping of the handler's arguments by name, not {show_value(arguments)}"
         )
     return store_job(known, known.bind((), arguments), options, using)
 
@@ -124,7 +124,7 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
     if job_id is None:
         raise EnqueueConflict(
             f"the queue {spec.queue!r}, the job type {spec.job_type!r} or the tenant {spec.tenant!r} has just been "
-            "created, after the snapshot of this transaction. Roll back and run the transaction again, or declare the name"
+            "created, after the snapshot of this transaction. Roll back and run the transaction again"
         )
     if settings.listen:
         announce_on_commit(gateway.alias, spec.queue)
@@ -172,8 +172,8 @@ def _decide_queue(job_type: JobType, asked: str | None, settings: Settings) -> s
 
 
 def _decide_priority(job_type: JobType, asked: int | str | None, settings: Settings) -> int:
-    chosen: int | str = asked if asked is not None else _first(job_type.priority, settings.default_priority)
-    return resolve_priority(chosen, settings.priority_levels)
+    declared = settings.default_priority if job_type.priority is None else job_type.priority
+    return resolve_priority(declared if asked is None else asked, settings.priority_levels)
 
 
 def _find_route(name: str, settings: Settings) -> str | None:
