@@ -1,5 +1,6 @@
 """The settings: every key bounded, unknown and contradictory ones refused, the reference page true."""
 
+import re
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -77,10 +78,8 @@ def test_a_number_beyond_its_documented_bounds_is_refused(key, bounds):
     ],
 )
 def test_a_wrong_setting_is_refused_with_the_way_out(given, message):
-    with pytest.raises(ConfigurationError, match=".*") as raised:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
         read(**given)
-
-    assert message in str(raised.value)
 
 
 def test_settings_that_are_no_dict_are_refused():

@@ -59,7 +59,7 @@ def test_a_name_repeated_in_its_own_aliases_is_an_error(registry):
 def test_an_unknown_name_is_an_error_with_the_closest_known_one(registry):
     registry.register(JobType("shop.send_receipt", send))
 
-    with pytest.raises(UnknownJobType, match="Did you mean 'shop.send_receipt'"):
+    with pytest.raises(UnknownJobType, match=r"Did you mean 'shop\.send_receipt'"):
         registry.get("shop.send_reciept")
 
 
@@ -97,5 +97,5 @@ def test_the_default_is_exponential_back_off():
 
 
 def test_binding_names_the_job_type():
-    with pytest.raises(InvalidArguments, match="'shop.send', argument 'order_id'"):
+    with pytest.raises(InvalidArguments, match=r"'shop\.send', argument 'order_id'"):
         JobType("shop.send", send).bind((), {})

@@ -60,7 +60,7 @@ class Exponential:
         if self.base_seconds == 0:
             return 0.0
         try:
-            return float(min(self.cap_seconds, self.base_seconds * self.factor**exponent))
+            return float(min(self.cap_seconds, self.base_seconds * float(self.factor) ** exponent))
         except OverflowError:
             # near attempt 1,024 the power leaves what a float can hold
             return float(self.cap_seconds)

@@ -182,16 +182,14 @@ def test_a_result_names_its_own_root():
         encode_result([b""])
 
 
+storable_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: str(number) != "-0.0")
-    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
-    lambda inner: (
-        st.lists(inner)
-        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")), inner)
-    ),
+    | storable_text,
+    lambda inner: st.lists(inner) | st.dictionaries(storable_text, inner),
 )
 
 
