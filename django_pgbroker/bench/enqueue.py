@@ -53,7 +53,7 @@ def _record_statement(alias: str) -> str:
     """The text of one enqueue as it went to the server, its values in it."""
     seen: list[str] = []
 
-    def note(execute, sql, params, many, context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def note(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
         seen.append(context["cursor"].mogrify(sql, params))
         return execute(sql, params, many, context)
 

@@ -1,10 +1,9 @@
 """Hear that a queue has work. Only makes it sooner: polling is the truth. Used by the worker."""
 
+import os
+import select
 import threading
-import time
 from collections.abc import Callable
-
-import psycopg
 
 from django_pgbroker import telemetry
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
@@ -12,9 +11,6 @@ from django_pgbroker.runtime.connections import open_connection
 
 #: The channel that producers and duties notify; the payload is the name of a queue.
 CHANNEL = "pgbroker_wake"
-
-#: How long one wait lasts, so that a stop is seen soon.
-_WAIT_SECONDS = 1.0
 
 #: After this long in silence the connection is asked whether it still lives: a half-open one never errs by itself.
 _PROBE_SECONDS = 10.0
@@ -35,36 +31,51 @@ class Listener(threading.Thread):
         self._label = f"listener {name}"
         self._wake = wake
         self._stopped = threading.Event()
+        self._stop_reader, self._stop_writer = os.pipe()
         self._backoff = BackoffTimer()
+        self._is_lost = False
 
     def stop(self) -> None:
-        """End the thread within about a second."""
+        """End the thread at once, unless it is connecting."""
         self._stopped.set()
+        os.write(self._stop_writer, b".")
 
     def run(self) -> None:
         """Listen, and again after every error."""
-        is_first_failure = True
-        while not self._stopped.is_set():
-            try:
-                self._listen()
-            except psycopg.Error as error:
-                if is_first_failure:
-                    telemetry.warning("listener.lost", f"polling alone until it is back: {error}".strip())
-                is_first_failure = False
-                self._stopped.wait(self._backoff.next_seconds())
-            else:
-                is_first_failure = True
+        try:
+            while not self._stopped.is_set():
+                self._listen_until_error()
+        finally:
+            os.close(self._stop_reader)
+            os.close(self._stop_writer)
+
+    def _listen_until_error(self) -> None:
+        try:
+            self._listen()
+        except Exception as error:
+            if not self._is_lost:
+                telemetry.warning("listener.lost", f"polling alone until it is back: {error}".strip())
+            self._is_lost = True
+            self._stopped.wait(self._backoff.next_seconds())
 
     def _listen(self) -> None:
         with open_connection(self._alias, self._label) as connection:
             connection.execute(f"listen {CHANNEL}", prepare=False)
             self._backoff.reset()
+            if self._is_lost:
+                telemetry.info("listener.back", "new jobs are heard of again")
+            self._is_lost = False
             self._wake(None)
-            heard_at = time.monotonic()
             while not self._stopped.is_set():
-                for notify in connection.notifies(timeout=_WAIT_SECONDS, stop_after=1):
-                    heard_at = time.monotonic()
+                is_readable = self._wait(connection.fileno())
+                for notify in connection.notifies(timeout=0):
                     self._wake(notify.payload)
-                if time.monotonic() - heard_at > _PROBE_SECONDS:
-                    connection.execute("select 1")
-                    heard_at = time.monotonic()
+                if not is_readable and not self._stopped.is_set():
+                    connection.execute("select 1", prepare=False)
+
+    def _wait(self, connection_fileno: int) -> bool:
+        """Wait for news from the server or a stop; False after a time without either."""
+        poll = select.poll()
+        poll.register(connection_fileno, select.POLLIN)
+        poll.register(self._stop_reader, select.POLLIN)
+        return bool(poll.poll(_PROBE_SECONDS * 1000))
