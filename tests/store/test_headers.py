@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.db import connection
 
 from django_pgbroker.domain.states import TRANSITIONS, JobState, is_legal
 from django_pgbroker.store.statement import Statement, statement, statement_names
@@ -21,7 +22,7 @@ MOVES_WITHOUT_A_VERB = {
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _ASIDE = re.compile(r"\([^()]*\)")
 _TYPE = re.compile(r"^(bigint|int|smallint|float8|text|boolean|bool|jsonb|timestamptz)(\[\])?$")
-_GLUE = set("and by the same position".split())
+_GLUE = {"and", "by", "the", "same", "position"}
 
 ALL = [pytest.param(statement(name), id=name) for name in statement_names()]
 
@@ -100,18 +101,16 @@ def test_every_table_is_named_with_its_schema(each: Statement):
     text = re.sub(r"'[^']*'", "''", each.text)
     text = re.sub(r"\bextract\s*\(\s*\w+\s+from\b|\bis (not )?distinct from\b|\bdo update\b|\bupdate skip\b", " ", text)
     subqueries = set(re.findall(r"(\w+)(?:\s*\([^()]*\))?\s+as\s+(?:not\s+)?(?:materialized\s*)?\(", text))
-    named = set(re.findall(r"\b(?:from|join|update|into)\s+(?:only\s+)?([a-z_][\w.]*)(?!\s*\()\b", text))
-    catalogue = {name for name in named if name.startswith("pg_")}
-    functions = set(re.findall(r"\b([a-z_]+)\s*\(", text))
-    unqualified = {name for name in named if "." not in name} - subqueries - catalogue - functions - {"lateral", "set"}
+    read = re.findall(r"\b(?:from|join)\s+(?:only\s+)?([a-z_][\w.]*)\b(?!\s*\()", text)
+    written = re.findall(r"\b(?:update|into)\s+([a-z_][\w.]*)", text)
+    named = {name for name in (*read, *written) if not name.startswith("pg_")} - subqueries - {"lateral"}
+    unqualified = {name for name in named if "." not in name}
     assert not unqualified
     assert all(name.startswith("pgbroker.") for name in named if "." in name)
 
 
 @pytest.mark.parametrize("each", ALL)
 def test_the_index_of_the_header_exists_or_the_field_says_why_there_is_none(each: Statement, db):
-    from django.db import connection
-
     if each.header["index"].startswith("the catalogue"):
         return
     with connection.cursor() as cursor:
