@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-import psutil
 import pytest
 from django.db import connection
 
@@ -61,8 +60,4 @@ def demo(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., 
 
     yield start
     for one in started:
-        if one.process.poll() is None:
-            family = one.family()
-            one.process.kill()
-            one.process.wait()
-            psutil.wait_procs(family, timeout=20)
+        one.kill()

@@ -29,6 +29,7 @@ class Demo:
         self, output: Path, environment: dict[str, str], *arguments: str, command: tuple[str, ...] | None = None
     ) -> None:
         self.output = output
+        self.seen: list[psutil.Process] = []
         with output.open("w") as file:
             self.process = subprocess.Popen(
                 [*(command or (sys.executable, str(MANAGE), "demo")), *arguments],
@@ -55,7 +56,19 @@ class Demo:
     def family(self) -> list[psutil.Process]:
         """The demo and everything that it started."""
         own = psutil.Process(self.process.pid)
-        return [own, *own.children(recursive=True)]
+        self.seen = [own, *own.children(recursive=True)]
+        return self.seen
+
+    def kill(self) -> None:
+        """End all that is left after a test, whatever the demo does about it."""
+        if self.process.poll() is None:
+            self.family()
+            self.process.kill()
+            self.process.wait()
+        for process in self.seen:
+            if is_alive(process):
+                process.kill()
+        all_gone(self.seen)
 
     def address(self) -> str:
         found = re.search(r"http://127\.0\.0\.1:\d+/admin/", self.output.read_text())

@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from django_pgbroker.models import Job, JobPayload
 from example_project.documents.ingest import UnusableFolder, find_sources, ingest, ingest_hundred, jobs_for
@@ -54,6 +54,18 @@ def test_a_rolled_back_ingest_leaves_neither_documents_nor_jobs(batch: Batch) ->
     assert not CatalogueEntry.objects.exists()
     assert not Job.objects.exists()
     assert not JobPayload.objects.exists()
+
+
+def test_an_ingest_that_fails_half_way_leaves_neither_documents_nor_jobs(batch: Batch) -> None:
+    with connection.cursor() as cursor:
+        # the entries come last: by then the documents and their jobs are written
+        cursor.execute("alter table documents_catalogueentry add constraint full_catalogue check (contact_count > 0)")
+
+    with pytest.raises(IntegrityError, match="full_catalogue"):
+        ingest_hundred(batch, tuple(numbered(20)))
+
+    assert not Document.objects.exists()
+    assert not Job.objects.exists()
 
 
 def test_a_hundred_that_fails_leaves_the_hundred_before_it_whole(batch: Batch) -> None:
