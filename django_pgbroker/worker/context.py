@@ -46,7 +46,7 @@ class JobContext:
 
     def should_stop(self) -> bool:
         """Whether the handler should end soon: the worker drains, or the lease of this job is lost."""
-        return self._is_stopping(self.id)
+        return self._is_stopping(self.lease_token)
 
 
 def make_context(

@@ -37,7 +37,7 @@ class Executor:
     Args:
         directory: what the ids in a claim stand for.
         result_limit_bytes: the most JSON that a result may take.
-        is_stopping: whether the job of this id should end soon.
+        is_stopping: whether the claim with this lease token should end soon.
     """
 
     def __init__(self, directory: Directory, result_limit_bytes: int, is_stopping: Callable[[int], bool]) -> None:

@@ -1,6 +1,7 @@
 """The threads that run handlers, and the claims that wait for one. They run no SQL of the broker."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
@@ -66,10 +67,11 @@ class Slots:
 
     def close(self, timeout_seconds: float) -> None:
         """Ask the threads to end when the backlog is empty, and wait for idle ones to close their connections."""
+        until = time.monotonic() + timeout_seconds
         for _ in self._threads:
             self._bell.put(False)
         for thread in self._threads:
-            thread.join(timeout_seconds)
+            thread.join(max(until - time.monotonic(), 0.0))
 
     def _work(self, slot: int) -> None:
         backlog, running = self._backlog, self._running

@@ -95,7 +95,7 @@ class Worker:
         options, settings = self.options, self.options.settings
         self._session = session
         self._fetcher = Fetcher(session.lanes, options.concurrency, settings.prefetch_limit)
-        executor = Executor(session.directory, settings.result_limit_bytes, self._is_stopping_job)
+        executor = Executor(session.directory, settings.result_limit_bytes, self._is_stopping_claim)
         self._slots = Slots(options.concurrency, executor.execute, self._mailbox.put)
         self._keeper = LeaseKeeper(
             options.database,
@@ -145,7 +145,7 @@ class Worker:
 
     def _work_once(self) -> None:
         verdicts, wakes = self._mailbox.read(self._patience())
-        self._verdicts += [verdict for verdict in verdicts if verdict.job_id in self._claims]
+        self._accept(verdicts)
         for wake in wakes:
             self._wake(wake)
         self._measure(len(verdicts))
@@ -155,6 +155,15 @@ class Worker:
             self._run_turn()
         except _CONNECTION_ERRORS as error:
             self._recover(error)
+
+    def _accept(self, verdicts: list[Verdict]) -> None:
+        """Take in verdicts of claims that are still held; a job may have been lost here and claimed here again."""
+        for verdict in verdicts:
+            claim = self._claims.get(verdict.job_id)
+            if claim is not None and claim.lease_token == verdict.lease_token:
+                self._verdicts.append(verdict)
+            else:
+                self._tell_stale([verdict])
 
     def _patience(self) -> float:
         if self._verdicts:
@@ -193,7 +202,7 @@ class Worker:
             )
             self._tell_stale([verdict for verdict in verdicts if verdict.job_id in stale])
         if self._lost:
-            self._lost.intersection_update(self._claims)
+            self._lost.intersection_update({claim.lease_token for claim in self._claims.values()})
         for verdict, claim in zip(verdicts, acknowledged, strict=True):
             if verdict.next_state < JobState.COMPLETED:
                 self._expect(claim.queue_id, now + verdict.delay_seconds)
@@ -250,13 +259,13 @@ class Worker:
             telemetry.info("worker.ordered", "an operator asked this worker to drain")
             self.stopping.request_drain()
 
-    def _is_stopping_job(self, job_id: int) -> bool:
-        return self.stopping.drain.is_set() or job_id in self._lost
+    def _is_stopping_claim(self, lease_token: int) -> bool:
+        return self.stopping.drain.is_set() or lease_token in self._lost
 
     def _note_lost(self, job_id: int) -> None:
         claim = self._claims.get(job_id)
-        if claim is not None and job_id not in self._lost:
-            self._lost.add(job_id)
+        if claim is not None and claim.lease_token not in self._lost:
+            self._lost.add(claim.lease_token)
             _tell_lost(claim.id, claim.lease_token, "its handler goes on here, its verdict will change nothing")
 
     def _tell_stale(self, verdicts: list[Verdict]) -> None:
@@ -318,7 +327,7 @@ class Worker:
     def _collect(self, seconds: float) -> None:
         """Wait, but go on taking in verdicts and be woken by a signal."""
         verdicts, _ = self._mailbox.read(seconds)
-        self._verdicts += [verdict for verdict in verdicts if verdict.job_id in self._claims]
+        self._accept(verdicts)
 
     def _note_away(self, error: Exception) -> None:
         if not self._is_away:

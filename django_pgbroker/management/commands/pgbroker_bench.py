@@ -1,7 +1,6 @@
 """``manage.py pgbroker_bench``: figures of this machine, as ratios to a floor measured in the same run."""
 
 import json
-import sys
 from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +17,7 @@ class Command(BaseCommand):
     """Measures in a database of its own on the project's server, which is dropped afterwards."""
 
     help = (
-        "Measure the broker beside its own statements in a bare loop, in a database that is created for it and dropped. "
+        "Measure the broker beside its own statements in a bare loop, in a database made for it and dropped. "
         "Example: manage.py pgbroker_bench drain --jobs 20000 --json"
     )
 
@@ -44,7 +43,7 @@ class Command(BaseCommand):
         if options["explain"]:
             for name, text in floor_statements().items():
                 self.stdout.write(f"-- {name}\n{text};\n")
-        tell = (lambda line: print(line, file=sys.stderr)) if options["json"] else self.stdout.write
+        tell = self.stderr.write if options["json"] else self.stdout.write
         try:
             report = (
                 measure_drain(alias, jobs, concurrency, runs, tell)

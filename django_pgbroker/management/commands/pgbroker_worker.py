@@ -20,7 +20,7 @@ class Command(BaseCommand):
     """A worker: any number may run, on any number of machines."""
 
     help = (
-        "Run the jobs of one or more queues. SIGTERM or Ctrl-C finishes what runs and stops; a second one hands it back. "
+        "Run the jobs of one or more queues. SIGTERM or Ctrl-C finishes what runs; a second one hands it back at once. "
         "Example: manage.py pgbroker_worker --queues default,critical:5 --concurrency 20"
     )
 
