@@ -1,0 +1,121 @@
+"""How many jobs to claim, and how queues share the room."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from django_pgbroker.domain.records import Promotion
+from django_pgbroker.worker.fetcher import Fetcher, share_by_weight
+from django_pgbroker.worker.lane import Lane
+
+weights = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
+
+
+def lane(name="default", weight=1):
+    return Lane(name, weight, 1, 0.01, 5.0)
+
+
+def fetcher(*lanes, concurrency=4, prefetch_limit=100):
+    return Fetcher(lanes or [lane()], concurrency, prefetch_limit)
+
+
+def batches(made, held=0, now=0.0):
+    return {look.lane.name: look.batch for look in made.plan(held, now)}
+
+
+@given(st.integers(0, 2000), weights)
+def test_shares_add_up_to_the_room_and_none_is_negative(room, given_weights):
+    shares = share_by_weight(room, given_weights)
+    assert sum(shares) == room
+    assert len(shares) == len(given_weights)
+    assert min(shares) >= 0
+
+
+@given(st.integers(1, 2000), weights)
+def test_a_share_has_at_least_the_whole_part_of_its_due(room, given_weights):
+    shares = share_by_weight(room, given_weights)
+    for share, weight in zip(shares, given_weights, strict=True):
+        assert share >= room * weight // sum(given_weights)
+
+
+def test_no_room_and_no_queue_share_nothing():
+    assert share_by_weight(0, [1, 2]) == [0, 0]
+    assert share_by_weight(-3, [1, 2]) == [0, 0]
+    assert share_by_weight(5, []) == []
+
+
+def test_with_room_for_one_job_every_queue_comes_up_about_as_often_as_its_weight_says():
+    drawn = Counter(share_by_weight(1, [1, 3]).index(1) for _ in range(4000))
+    # 1000 is expected; six standard deviations of 27 are allowed
+    assert 836 <= drawn[0] <= 1164
+
+
+def test_without_a_known_rate_only_the_free_slots_are_filled():
+    assert batches(fetcher(concurrency=4)) == {"default": 4}
+    assert batches(fetcher(concurrency=4), held=3) == {"default": 1}
+    assert batches(fetcher(concurrency=4), held=4) == {}
+
+
+def test_the_target_grows_with_the_rate_up_to_the_limit():
+    made = fetcher(concurrency=4, prefetch_limit=100)
+    targets = []
+    for _ in range(30):
+        made.measure(finished=500, seconds=1)
+        targets.append(made.target)
+    assert targets == sorted(targets)
+    assert 4 + 45 <= targets[-1] <= 4 + 50
+    for _ in range(30):
+        made.measure(finished=100_000, seconds=1)
+    assert made.target == 104
+
+
+def test_slow_handlers_get_no_prefetch():
+    made = fetcher(concurrency=4)
+    for _ in range(30):
+        made.measure(finished=4, seconds=1)
+    assert made.target == 4
+
+
+def test_a_rate_that_falls_takes_the_prefetch_away_again():
+    made = fetcher(concurrency=4)
+    for _ in range(30):
+        made.measure(finished=5000, seconds=1)
+    assert made.target == 104
+    for _ in range(60):
+        made.measure(finished=1, seconds=1)
+    assert made.target == 4
+
+
+def test_a_stalled_backlog_forgets_the_rate():
+    made = fetcher(concurrency=4)
+    made.measure(finished=5000, seconds=1)
+    assert made.target > 4
+    made.forget_rate()
+    assert made.target == 4
+
+
+def test_a_claim_for_a_few_jobs_waits_while_all_slots_have_work():
+    made = fetcher(concurrency=4, prefetch_limit=100)
+    for _ in range(30):
+        made.measure(finished=5000, seconds=1)
+    assert not made.has_room(103)
+    assert made.has_room(104 - 26)
+    assert made.has_room(3)
+    assert not made.has_room(104)
+
+
+def test_only_queues_that_are_due_share_the_room():
+    busy, idle = lane("busy", 1), lane("idle", 1)
+    idle.learn(idle.look(4, now=0.0), [], Promotion(0, None), now=0.0)
+    assert 0 < idle.next_look_at
+    assert batches(fetcher(busy, idle), now=0.0) == {"busy": 4}
+    assert batches(fetcher(busy, idle), now=60.0) == {"busy": 2, "idle": 2}
+
+
+def test_the_next_look_is_that_of_the_queue_that_is_due_first():
+    first, second = lane("first"), lane("second")
+    first.next_look_at, second.next_look_at = 12.0, 10.5
+    made = fetcher(first, second)
+    assert made.seconds_to_next_look(10.0) == 0.5
+    assert made.seconds_to_next_look(11.0) == 0.0

@@ -1,0 +1,140 @@
+"""When a queue is looked at next, and from where. Times are made up: a lane has no clock of its own."""
+
+import math
+
+import pytest
+
+from django_pgbroker.domain.records import ClaimedJob, Promotion
+from django_pgbroker.store.claim import NO_FLOOR
+from django_pgbroker.worker.lane import Lane
+
+POLL_MIN, POLL_MAX = 0.01, 5.0
+
+
+@pytest.fixture
+def lane():
+    return Lane("default", 1, 1, POLL_MIN, POLL_MAX)
+
+
+def claim(number=1, claim_order=1000.0, claim_seconds=0.001):
+    return ClaimedJob(
+        number, number, 1, 1, 1, 1, 3, 0, None, claim_order, None, 1, "{}", None, None, claim_seconds
+    )  # fmt: skip
+
+
+def look(lane, now, found=0, batch=10, promotion=None, **columns):
+    """One look at ``now`` that finds so many jobs."""
+    made = lane.look(batch, now)
+    lane.learn(made, [claim(number, **columns) for number in range(found)], promotion, now)
+    return made
+
+
+def test_pauses_double_while_nothing_is_found_up_to_the_longest_one(lane):
+    now, pauses = 100.0, []
+    for _ in range(14):
+        look(lane, now, promotion=Promotion(0, None))
+        pauses.append(lane.next_look_at - now)
+        now = lane.next_look_at
+    for step, pause in enumerate(pauses):
+        longest = min(POLL_MIN * 2**step, POLL_MAX)
+        assert 0.74 * longest <= pause <= 1.26 * longest
+    assert len({pause / POLL_MAX for pause in pauses[-4:]}) == 4, "workers that started together drift apart"
+
+
+def test_a_full_batch_is_followed_by_a_look_at_once(lane):
+    look(lane, 100.0, found=10, batch=10)
+    assert lane.next_look_at == 100.0
+
+
+def test_a_batch_that_was_not_full_is_followed_by_the_shortest_pause(lane):
+    for _ in range(10):
+        look(lane, 100.0)
+    look(lane, 100.0, found=3)
+    assert lane.next_look_at - 100.0 <= 1.26 * POLL_MIN
+
+
+def test_a_wake_has_the_queue_looked_at_at_once_and_shortens_the_pauses_again(lane):
+    for _ in range(10):
+        look(lane, 100.0)
+    lane.wake()
+    assert lane.next_look_at <= 100.0
+    look(lane, 100.0, promotion=Promotion(0, None))
+    assert lane.next_look_at - 100.0 <= 1.26 * POLL_MIN
+
+
+def test_a_job_that_becomes_due_ends_the_pause(lane):
+    for _ in range(12):
+        look(lane, 100.0, promotion=Promotion(0, None))
+    lane.expect(100.3)
+    assert lane.next_look_at == 100.3
+    assert lane.look(10, 100.3).promotes
+
+
+def test_the_next_due_job_that_a_promotion_tells_ends_the_pause(lane):
+    for _ in range(12):
+        look(lane, 100.0, promotion=Promotion(0, 0.25))
+    assert lane.next_look_at == pytest.approx(100.25)
+
+
+def test_due_jobs_are_looked_for_every_second_even_where_none_is_known(lane):
+    assert lane.look(10, 100.0).promotes
+    look(lane, 100.0, promotion=Promotion(0, None))
+    assert not lane.look(10, 100.5).promotes
+    assert lane.look(10, 101.0).promotes
+
+
+def test_after_a_full_promotion_the_next_look_promotes_again(lane):
+    look(lane, 100.0, found=10, batch=10, promotion=Promotion(10, None))
+    assert lane.look(10, 100.0).promotes
+
+
+def test_a_cheap_claim_starts_from_the_beginning_every_time(lane):
+    look(lane, 100.0, found=10, claim_order=5000.0)
+    assert lane.look(10, 100.001).floor == NO_FLOOR
+
+
+def test_while_claims_are_dear_they_start_a_second_below_the_last_one_and_from_the_beginning_once_a_second(lane):
+    look(lane, 100.0, found=10, claim_order=5000.0, claim_seconds=0.05)
+    assert lane.look(10, 100.1).floor == 4999.0
+    assert look(lane, 100.9, found=10, claim_order=5001.0).floor == 4999.0
+    assert lane.look(10, 100.95).floor == 5000.0
+    assert lane.look(10, 101.0).floor == NO_FLOOR
+
+
+def test_a_large_batch_is_not_dear_for_being_large(lane):
+    look(lane, 100.0, found=1000, batch=1000, claim_seconds=0.015)
+    assert lane.look(10, 100.1).floor == NO_FLOOR
+
+
+def test_a_look_from_the_beginning_that_is_cheap_again_ends_the_floor(lane):
+    look(lane, 100.0, found=10, claim_seconds=0.05)
+    look(lane, 101.5, found=10, claim_seconds=0.001)
+    assert lane.look(10, 101.6).floor == NO_FLOOR
+
+
+def test_a_wake_looks_from_the_beginning_for_there_may_be_urgent_work(lane):
+    look(lane, 100.0, found=10, claim_seconds=0.05)
+    lane.wake()
+    assert lane.look(10, 100.1).floor == NO_FLOOR
+
+
+def test_a_bounded_look_that_finds_nothing_does_not_call_the_queue_empty_and_comes_again_within_a_second(lane):
+    look(lane, 100.0, found=10, batch=10, claim_seconds=0.05)
+    for step in range(1, 8):
+        look(lane, 100.0 + step / 10)
+        assert not lane.is_empty
+        assert lane.next_look_at <= 101.0
+    look(lane, 101.0, promotion=Promotion(0, None))
+    assert lane.is_empty
+
+
+def test_a_look_that_finds_jobs_says_that_the_queue_is_not_empty(lane):
+    look(lane, 100.0)
+    assert lane.is_empty
+    look(lane, 100.1, found=1)
+    assert not lane.is_empty
+
+
+def test_nothing_scheduled_is_no_reason_to_look_again(lane):
+    look(lane, 100.0, promotion=Promotion(0, None))
+    assert lane._next_due_at == math.inf
