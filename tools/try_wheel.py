@@ -60,10 +60,11 @@ def build_wheel(workshop: Path) -> Path:
 
 
 def check_contents(wheel: Path) -> None:
-    """Compare the wheel with the tracked files of the package: templates and statements too, and nothing else."""
-    tracked = set(run("git", "ls-files", "django_pgbroker", cwd=bootstrap.ROOT).splitlines())
+    """Compare the wheel with the files of the package: templates and statements too, and nothing else."""
+    files = [path for path in (bootstrap.ROOT / "django_pgbroker").rglob("*") if path.is_file()]
+    source = {str(path.relative_to(bootstrap.ROOT)) for path in files if path.parent.name != "__pycache__"}
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    missing, foreign = tracked - packed, packed - tracked
+    missing, foreign = source - packed, packed - source
     if missing or foreign:
         sys.exit(f"{wheel.name}: missing {sorted(missing)}, not of the package {sorted(foreign)}")
     print(f"{wheel.name}: {len(packed)} files, those of the package and no others")
