@@ -14,7 +14,7 @@ _FOLDER = Path(__file__).parent / "sql"
 _REVERSE = ".reverse.sql"
 
 #: Waiting longer for a table lock would stall every claim that queues up behind the waiter.
-LOCK_TIMEOUT = "set local lock_timeout = '5s'"
+LOCK_TIMEOUT = "set local lock_timeout = '3s'"
 
 #: One migrator at a time and database. Taken before the lock timeout, which would count for it too.
 MIGRATE_LOCK = int.from_bytes(b"pgbroker")

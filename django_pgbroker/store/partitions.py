@@ -3,7 +3,7 @@
 Their names and bounds depend on the date, so this is the one place whose DDL is composed and not read from a file.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import LiteralString, NamedTuple
 
 from psycopg import sql
@@ -35,11 +35,15 @@ class _Gap(NamedTuple):
     name: str
     lower: str
     upper: str
+    has_begun: bool
 
 
 def list_partitions(gateway: Gateway) -> list[Partition]:
     """The partitions of ``archived_job_finished`` and ``execution``, oldest first after each parent's default one."""
-    return [Partition(*row) for row in gateway.fetch("list_partitions")]
+    return [
+        Partition(parent, name, _in_utc(lower), _in_utc(upper), is_default)
+        for parent, name, lower, upper, is_default in gateway.fetch("list_partitions")
+    ]
 
 
 def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7) -> list[str]:
@@ -68,6 +72,10 @@ def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7) -> lis
     return created
 
 
+def _in_utc(instant: datetime | None) -> datetime | None:
+    return instant and instant.astimezone(UTC)
+
+
 def _find_gaps(gateway: Gateway, period: str, days_ahead: int) -> list[_Gap]:
     rows = gateway.fetch("find_partition_gaps", {"period": period, "days_ahead": days_ahead})
     return [_Gap(*row) for row in rows]
@@ -91,10 +99,11 @@ def _fill(gateway: Gateway, gap: _Gap, period: str, days_ahead: int) -> str | No
             gateway.connection.execute("set transaction isolation level read committed")
         gateway.connection.execute("select pg_advisory_xact_lock(%s)", [_PARTITION_LOCK])
         gateway.connection.execute(_LOCK_TIMEOUT)
-        if gap not in _find_gaps(gateway, period, days_ahead):
+        found = [each for each in _find_gaps(gateway, period, days_ahead) if each[:4] == gap[:4]]
+        if not found:
             return None
         name = _free_name(gateway, gap.name)
-        _build_and_attach(gateway, gap, name)
+        _build_and_attach(gateway, found[0], name)
     return name
 
 
@@ -115,7 +124,7 @@ def _build_and_attach(gateway: Gateway, gap: _Gap, name: str) -> None:
         "lower": sql.Literal(gap.lower),
         "upper": sql.Literal(gap.upper),
     }
-    for step in (
+    steps = [
         "create table {partition} (like {parent} including all)",
         # default privileges of the database may have opened it, and policies on the parent do not guard it
         "revoke all on table {partition} from public",
@@ -124,5 +133,9 @@ def _build_and_attach(gateway: Gateway, gap: _Gap, name: str) -> None:
         "with moved as (delete from {default} where finished_at >= {lower} and finished_at < {upper} returning *)"
         " insert into {partition} select * from moved",
         "alter table {parent} attach partition {partition} for values from ({lower}) to ({upper})",
-    ):
+    ]
+    if gap.has_begun:
+        # a writer that had chosen the default partition would fail after the ATTACH: let it wait before it chooses
+        steps.insert(2, "lock table only {parent} in share row exclusive mode")
+    for step in steps:
         gateway.connection.execute(sql.SQL(step).format(**names))

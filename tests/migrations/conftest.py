@@ -46,6 +46,14 @@ class Database:
         with self.connect() as connection:
             return connection.execute(statement).fetchall()
 
+    def empty(self) -> None:
+        """Make it as good as new; that is quicker than a new one."""
+        with self.connect() as connection:
+            connection.execute(
+                "drop schema if exists pgbroker cascade; drop schema public cascade; create schema public;"
+                "grant usage on schema public to public; alter default privileges revoke select on tables from public"
+            )
+
     def settings(self, **more: Any) -> dict[str, Any]:
         keys = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
         address = {key: str(self.params.get(param, "")) for key, param in keys.items()}
@@ -172,17 +180,32 @@ def fresh_database(params: dict[str, Any]) -> Iterator[Database]:
             connection.execute(sql.SQL("drop database {} with (force)").format(name))
 
 
-@pytest.fixture
-def database(newest_params: dict[str, Any], django_db_blocker: Any) -> Iterator[Database]:
-    """An empty database on the tests' server."""
-    with fresh_database(newest_params) as made, django_db_blocker.unblock():
+@pytest.fixture(scope="session")
+def newest_database(newest_params: dict[str, Any]) -> Iterator[Database]:
+    with fresh_database(newest_params) as made:
         yield made
 
 
-@pytest.fixture(params=["newest_params", "oldest_params"])
+@pytest.fixture(scope="session")
+def oldest_database(oldest_params: dict[str, Any]) -> Iterator[Database]:
+    with fresh_database(oldest_params) as made:
+        yield made
+
+
+@pytest.fixture
+def database(newest_database: Database, django_db_blocker: Any) -> Iterator[Database]:
+    """An empty database on the tests' server."""
+    newest_database.empty()
+    with django_db_blocker.unblock():
+        yield newest_database
+
+
+@pytest.fixture(params=["newest_database", "oldest_database"])
 def database_on_each_server(request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[Database]:
     """An empty database on the tests' server, and one on the oldest supported server."""
-    with fresh_database(request.getfixturevalue(request.param)) as made, django_db_blocker.unblock():
+    made: Database = request.getfixturevalue(request.param)
+    made.empty()
+    with django_db_blocker.unblock():
         yield made
 
 

@@ -17,9 +17,7 @@ def test_a_period_of_days_makes_a_partition_for_each_day_ahead(database: Databas
     assert len(database.partitions() - {"pgbroker.execution_default"}) == 11
 
 
-def test_a_lost_default_tenant_comes_back_and_declared_queues_are_added(
-    database: Database, settings: Settings
-) -> None:
+def test_a_lost_default_tenant_comes_back_and_declared_queues_are_added(database: Database, settings: Settings) -> None:
     database.migrate()
     assert database.query("delete from pgbroker.tenant returning name") == [("default",)]
     settings.PGBROKER = {"QUEUES": {"default": {}, "critical": {"ageing_seconds": 5}}}
@@ -57,9 +55,7 @@ def test_the_job_types_of_installed_apps_are_added(project: Project, tmp_path: P
     assert project.database.query("select name from pgbroker.job_type") == [("shop.send_receipt",)]
 
 
-def test_migrate_succeeds_while_a_long_transaction_reads_the_history(
-    database: Database, settings: Settings
-) -> None:
+def test_migrate_succeeds_while_a_long_transaction_reads_the_history(database: Database, settings: Settings) -> None:
     database.migrate()
     settings.PGBROKER = {"PARTITION_DAYS_AHEAD": 40}
     before = database.partitions()

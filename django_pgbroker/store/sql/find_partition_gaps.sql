@@ -1,7 +1,7 @@
 -- purpose: name the stretches of time that still lack a partition: from the current period to the days ahead, and
 --          the latest periods whose rows landed in a default partition
 -- params:  period text (day, week or month), days_ahead int
--- returns: parent, name for the new partition, lower and upper bound as text
+-- returns: parent, name for the new partition, lower and upper bound as text, whether rows may be arriving in it
 -- moves:
 -- locks:   none
 -- index:   the catalogue's own; default partitions are read whole, and are meant to be empty
@@ -71,7 +71,8 @@ select
             || '_' || to_char(upper(gap) at time zone 'UTC', 'YYYYMMDD')
     end as name,
     lower(gap)::text as lower,
-    upper(gap)::text as upper
+    upper(gap)::text as upper,
+    lower(gap) <= pgbroker.clock() as has_begun
 from periods
 left join covered using (parent)
 cross join lateral unnest(tstzmultirange(whole) - coalesce(covered.ranges, tstzmultirange())) as gap

@@ -7,8 +7,8 @@
 select
     parent.relname::text as parent,
     child.relname::text as name,
-    case when bounds.lower >= timestamptz '0002-01-01 00:00:00+00' then bounds.lower end as lower,
-    case when bounds.upper < timestamptz '9999-01-01 00:00:00+00' then bounds.upper end as upper,
+    case when bounds.lower between holdable.first and holdable.last then bounds.lower end as lower,
+    case when bounds.upper between holdable.first and holdable.last then bounds.upper end as upper,
     bound.expression = 'DEFAULT' as is_default
 from pg_inherits as link
 join pg_class as child on child.oid = link.inhrelid
@@ -19,6 +19,7 @@ cross join lateral (
         substring(bound.expression from 'FROM \(''([^'']*)''\)')::timestamptz as lower,
         substring(bound.expression from 'TO \(''([^'']*)''\)')::timestamptz as upper
 ) as bounds
+cross join (values (timestamptz '0002-01-01', timestamptz '9999-01-01')) as holdable (first, last)
 where parent.relnamespace = 'pgbroker'::regnamespace
     and parent.relname in ('archived_job_finished', 'execution')
 order by parent.relname, bounds.lower nulls first, child.relname
