@@ -1,11 +1,11 @@
 """The only place that runs SQL: named statements on the broker's own connections and on the caller's of Django."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import PipelineStatus, TransactionStatus
 
@@ -106,7 +106,7 @@ class CallerGateway:
         """Run a statement and return its rows."""
         with self.connection.cursor() as cursor:
             cursor.execute(statement(name).text, params or {})
-            return list(cursor.fetchall()) if cursor.description else []
+            return list(cursor.fetchall())
 
     def execute(self, name: str, params: Params | None = None) -> int:
         """Run a statement and return how many rows it touched."""
@@ -118,16 +118,19 @@ class CallerGateway:
         """Run a statement and return its rows; when it fails, the caller's transaction stays as it was before.
 
         Inside a transaction the statement travels between SAVEPOINT and RELEASE in one round trip. Where the connection
-        cannot send several statements at once (server-side binding, a pipeline), ``atomic()`` does the same in three.
+        cannot send several statements at once (server-side binding, a pipeline), they are three.
 
         Raises:
             django.db.DatabaseError: as the server answered.
         """
         if not self.is_in_transaction:
             return self.fetch(name, params)
-        if self._binds_on_server or self.connection.connection.pgconn.pipeline_status != PipelineStatus.OFF:
-            with transaction.atomic(self.alias):
-                return self.fetch(name, params)
+        raw = self.connection.connection
+        if raw.pgconn.pipeline_status != PipelineStatus.OFF:
+            with raw.pipeline() as pipeline:
+                return self._fetch_in_three(name, params, pipeline.sync)
+        if self._binds_on_server:
+            return self._fetch_in_three(name, params, lambda: None)
         text = f"savepoint {_SAVEPOINT}; {statement(name).text}; release savepoint {_SAVEPOINT}"
         with self.connection.cursor() as cursor:
             try:
@@ -138,6 +141,20 @@ class CallerGateway:
             cursor.nextset()
             return list(cursor.fetchall())
 
+    def _fetch_in_three(self, name: str, params: Params | None, synchronise: Callable[[], None]) -> list[Row]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"savepoint {_SAVEPOINT}")
+            try:
+                rows = self.fetch(name, params)
+            except (DatabaseError, InterfaceError):
+                # a pipeline that has failed ignores whatever is sent before its next synchronisation
+                synchronise()
+                self._roll_back_to_savepoint()
+                synchronise()
+                raise
+            cursor.execute(f"release savepoint {_SAVEPOINT}")
+            return rows
+
     @property
     def _binds_on_server(self) -> bool:
         return bool(self.connection.settings_dict["OPTIONS"].get("server_side_binding"))
@@ -145,7 +162,8 @@ class CallerGateway:
     def _roll_back_to_savepoint(self) -> None:
         try:
             with self.connection.cursor() as cursor:
-                cursor.execute(f"rollback to savepoint {_SAVEPOINT}; release savepoint {_SAVEPOINT}")
+                cursor.execute(f"rollback to savepoint {_SAVEPOINT}")
+                cursor.execute(f"release savepoint {_SAVEPOINT}")
         except (DatabaseError, InterfaceError):
             # the transaction cannot be saved: Django must not commit it as if nothing had happened
             if self.connection.in_atomic_block:
