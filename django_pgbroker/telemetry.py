@@ -1,4 +1,4 @@
-"""What happened, in words: the only place that writes log lines. Called by the worker, the duties and the operations."""
+"""What happened, in words: the only place that writes log lines. Called by worker, duties and operations."""
 
 import logging
 from typing import Any
