@@ -160,10 +160,17 @@ class Worker:
         """Take in verdicts of claims that are still held; a job may have been lost here and claimed here again."""
         for verdict in verdicts:
             claim = self._claims.get(verdict.job_id)
-            if claim is not None and claim.lease_token == verdict.lease_token:
-                self._verdicts.append(verdict)
-            else:
+            if claim is None or claim.lease_token != verdict.lease_token:
+                self._lost.discard(verdict.lease_token)
                 self._tell_stale([verdict])
+                continue
+            if self._drain_until is not None:
+                self._replace_interruption(verdict.job_id)
+            self._verdicts.append(verdict)
+
+    def _replace_interruption(self, job_id: int) -> None:
+        """A handler that ends while its interruption waits to be recorded has decided for itself."""
+        self._verdicts = [verdict for verdict in self._verdicts if verdict.job_id != job_id]
 
     def _patience(self) -> float:
         if self._verdicts:
@@ -202,7 +209,7 @@ class Worker:
             )
             self._tell_stale([verdict for verdict in verdicts if verdict.job_id in stale])
         if self._lost:
-            self._lost.intersection_update({claim.lease_token for claim in self._claims.values()})
+            self._lost.difference_update(verdict.lease_token for verdict in verdicts)
         for verdict, claim in zip(verdicts, acknowledged, strict=True):
             if verdict.next_state < JobState.COMPLETED:
                 self._expect(claim.queue_id, now + verdict.delay_seconds)
@@ -219,6 +226,8 @@ class Worker:
         for claim in claims:
             if claim.tenant_id not in tenants:
                 self._session.name_tenant(claim.tenant_id)
+            if lost := self._claims.get(claim.id):
+                self._lost.add(lost.lease_token)
             self._claims[claim.id] = claim
         self._slots.give(claims)
 
