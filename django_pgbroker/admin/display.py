@@ -36,18 +36,15 @@ def moment(when: datetime | None, read_at: datetime) -> SafeString | str:
         return NOTHING
     seconds = (read_at - when).total_seconds()
     words = describe_age(seconds) if seconds >= 0 else f"in {describe_seconds(-seconds)}"
-    exact = when.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" title="{:%Y-%m-%d %H:%M:%S} UTC">{}</time>', exact.isoformat(), exact, words
-    )
+    exact = _write_exact(when)
+    return format_html('<time datetime="{}Z" title="{} UTC">{}</time>', exact.replace(" ", "T"), exact, words)
 
 
 def exact_moment(when: datetime | None, read_at: datetime) -> SafeString | str:
     """A point in time for a detail page: exact, with its distance from ``read_at``."""
     if when is None:
         return NOTHING
-    exact = f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return format_html('{} <span class="pgb-quiet">{}</span>', exact, moment(when, read_at))
+    return format_html('{} UTC <span class="pgb-quiet">{}</span>', _write_exact(when), moment(when, read_at))
 
 
 def duration_between(start: datetime | None, end: datetime | None) -> str:
@@ -83,3 +80,7 @@ def _link(site: AdminSite, name: str, text: object, *args: object, **query: obje
     if query:
         url += "?" + "&".join(f"{key}={int(str(value))}" for key, value in query.items())
     return format_html('<a href="{}">{}</a>', url, text)
+
+
+def _write_exact(when: datetime) -> str:
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

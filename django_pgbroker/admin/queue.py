@@ -86,7 +86,7 @@ class QueueScreen(ReadOnlyScreen):
     def sampled(self, queue: Any) -> SafeString | str:
         """How old the figures are, with a warning when no duty seems to write them."""
         if queue.sampled_at is None:
-            return format_html('<span class="pgb-warning">never</span>')
+            return format_html('<span class="pgb-warning">{}</span>', "never")
         words = moment(queue.sampled_at, queue.read_at)
         is_stale = (queue.read_at - queue.sampled_at).total_seconds() > STALE_AFTER_SECONDS
         return format_html('<span class="pgb-warning">{}</span>', words) if is_stale else words

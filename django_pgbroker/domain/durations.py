@@ -27,4 +27,6 @@ def describe_seconds(seconds: float) -> str:
 
 def describe_age(seconds: float) -> str:
     """A moment in the past in whole seconds or larger: ``just now``, ``12 s ago``, ``3 min 20 s ago``."""
-    return "just now" if seconds < 1 else f"{describe_seconds(int(seconds) if seconds < 60 else seconds)} ago"
+    if seconds < 1:
+        return "just now"
+    return f"{int(seconds)} s ago" if seconds < 60 else f"{describe_seconds(seconds)} ago"

@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from django_pgbroker.domain.presence import Presence, judge_presence
 from django_pgbroker.models import Queue, Worker
 from django_pgbroker.models.clock import Clock
-from django_pgbroker.store.gateway import CallerGateway
+from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.store.overview import find_unknown_types
 from django_pgbroker.store.sampling import COUNT_BOUND
 
@@ -98,9 +98,10 @@ def read_overview(database: str = DEFAULT_DB_ALIAS) -> Overview:
         database: a key of ``settings.DATABASES``.
 
     Raises:
+        ConfigurationError: there is no such alias, or it is not PostgreSQL.
         django.db.DatabaseError: the database is away, or the broker's migrations have not run there.
     """
-    unknown = find_unknown_types(CallerGateway(database), UNKNOWN_TYPES_BATCH)
+    unknown = find_unknown_types(open_caller_gateway(database), UNKNOWN_TYPES_BATCH)
     return Overview(
         queues=tuple(_read_queues(database)),
         workers=tuple(_read_workers(database)),

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
 from django_pgbroker.domain.durations import describe_age, describe_seconds
+from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.domain.presence import Presence, describe_queues
 from django_pgbroker.operations.overview import (
     STALE_AFTER_SECONDS,
@@ -52,6 +53,8 @@ class Command(BaseCommand):
         database = options["database"]
         try:
             overview = read_overview(database)
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
         except DatabaseError as error:
             raise CommandError(
                 f"The database {database!r} did not answer ({str(error).strip()}). Is it up, and has "
