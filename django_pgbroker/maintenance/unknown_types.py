@@ -18,8 +18,8 @@ class UnknownTypes(Duty):
         """Wake up to ``batch`` jobs and park up to ``batch`` jobs."""
         woken = wake_known_jobs(gateway, batch)
         parked = park_unknown_jobs(gateway, batch)
-        woken_count = sum(queue.count for queue in woken)
-        parked_count = sum(job_type.count for job_type in parked)
+        woken_count = sum(queue.jobs for queue in woken)
+        parked_count = sum(job_type.jobs for job_type in parked)
         return Swept(
             woken_count + parked_count,
             has_more=max(woken_count, parked_count) >= batch,
@@ -34,5 +34,5 @@ def _report(parked: Moved) -> partial[None]:
         "job_type.unknown",
         "no live worker knows this job type; its jobs wait until one does: deploy or start a worker that has it",
         job_type=parked.name,
-        jobs=parked.count,
+        jobs=parked.jobs,
     )

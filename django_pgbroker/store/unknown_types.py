@@ -12,7 +12,7 @@ class Moved(NamedTuple):
     """How many jobs moved, under the name of their type or queue."""
 
     name: str
-    count: int
+    jobs: int
 
 
 def park_unknown_jobs(gateway: Gateway, batch: int) -> list[Moved]:

@@ -6,6 +6,7 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.maintenance.expirer import Expirer
 from django_pgbroker.store.claim import claim_jobs
 from django_pgbroker.store.expire import expire_jobs
+from tests.maintenance.connections import stopped_in_mid_statement
 
 
 def claim(gateway, queue_id, job_type_id):
@@ -95,6 +96,16 @@ def test_a_job_that_a_claim_holds_is_not_expired_while_the_claim_is_open_nor_aft
         assert expire_jobs(gateway, batch=10) == []
     assert expire_jobs(gateway, batch=10) == []
     assert rows.state_of(job_id) is JobState.RUNNING
+
+
+def test_a_job_that_left_its_state_after_the_snapshot_of_the_sweep_is_not_expired(gateway, rows):
+    claimed, postponed = (rows.job(rows.queue(), expires_in=-1) for _ in range(2))
+    with stopped_in_mid_statement(rows, lambda: expire_jobs(gateway, batch=10)) as answers:
+        rows.run("update pgbroker.job set state = 1, lease_token = 1, lease_expires_at = now() where id = %s", claimed)
+        rows.run("update pgbroker.job set expires_at = now() + interval '1 hour' where id = %s", postponed)
+    assert answers == [[]]
+    assert rows.state_of(claimed) is JobState.RUNNING
+    assert rows.state_of(postponed) is JobState.PENDING
 
 
 def test_a_row_that_a_claim_locked_is_skipped_and_not_waited_for(gateway, rival, rows):

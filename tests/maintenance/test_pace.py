@@ -28,6 +28,15 @@ def test_the_next_tick_is_an_interval_away_give_or_take_a_tenth():
         assert 3200 < pace.wait_seconds <= 3960
 
 
+def test_duties_of_many_processes_drift_apart():
+    pace = Pace(Hourly())
+    waits = set()
+    for _ in range(50):
+        pace.come_again(has_more=False)
+        waits.add(round(pace.wait_seconds))
+    assert len(waits) > 10
+
+
 def test_a_duty_with_more_to_do_comes_again_at_once():
     pace = Pace(Hourly())
     pace.come_again(has_more=True)

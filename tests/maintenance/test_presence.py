@@ -5,7 +5,8 @@ import logging
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.maintenance.presence import Presence
 from django_pgbroker.store.presence import mark_lost_workers, prune_workers
-from django_pgbroker.store.workers import beat_worker
+from django_pgbroker.store.workers import beat_worker, end_worker
+from tests.maintenance.connections import stopped_in_mid_statement
 
 
 def stop_reason(rows, worker_id):
@@ -35,11 +36,26 @@ def test_a_worker_that_is_just_beating_is_left_alone(gateway, rival, rows):
     assert stop_reason(rows, worker) is None
 
 
+def test_a_worker_that_beat_after_the_snapshot_of_the_look_is_left_alone(gateway, rows):
+    worker = rows.worker(silent_for=100)
+    with stopped_in_mid_statement(rows, lambda: mark_lost_workers(gateway, batch=10)) as answers:
+        rows.run("update pgbroker.worker set heartbeat_at = now() where id = %s", worker)
+    assert answers == [[]]
+    assert stop_reason(rows, worker) is None
+
+
 def test_a_worker_that_was_only_slow_takes_the_mark_off_by_its_next_heartbeat(gateway, rival, rows):
     worker = rows.worker(silent_for=100)
     mark_lost_workers(gateway, batch=10)
     beat_worker(rival, worker, running_count=0, wall_clock=0)
     assert stop_reason(rows, worker) is None
+
+
+def test_a_worker_that_said_good_bye_keeps_its_reason(gateway, rows):
+    worker = rows.worker(silent_for=100)
+    end_worker(gateway, worker, "drained")
+    assert mark_lost_workers(gateway, batch=10) == []
+    assert stop_reason(rows, worker) == "drained"
 
 
 def test_the_jobs_of_a_lost_worker_are_not_touched(gateway, rows):

@@ -2,6 +2,7 @@
 
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.maintenance.promoter import Promoter
+from django_pgbroker.store.due_queues import find_due_queues
 
 
 def test_due_jobs_of_every_queue_become_pending_and_the_others_wait(gateway, rows):
@@ -20,6 +21,7 @@ def test_due_jobs_of_every_queue_become_pending_and_the_others_wait(gateway, row
 def test_a_queue_with_nothing_due_is_not_woken(gateway, rows):
     rows.job(rows.queue("idle"), JobState.SCHEDULED, due_in=3600)
     rows.job(rows.queue("busy"))
+    assert find_due_queues(gateway) == []
     swept = Promoter().tick(gateway, batch=10)
     assert (swept.moved, swept.has_more, swept.woken_queues) == (0, False, frozenset())
 

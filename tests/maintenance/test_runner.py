@@ -220,14 +220,18 @@ def test_after_a_lock_time_out_the_batch_is_halved_and_grows_back_slowly(rival, 
 class Insatiable(Duty):
     name = "insatiable"
     interval_seconds = 1
+    ticks = 0
 
     def tick(self, gateway, batch):
+        type(self).ticks += 1
         return Swept(batch, has_more=True)
 
 
 def test_a_duty_that_is_never_done_leaves_the_others_their_turn(broker_database):
     with running(Insatiable, Counter):
-        wait_until(lambda: len(Counter.ticks) > 5, "the other duty ticks")
+        wait_until(lambda: Insatiable.ticks > 20, "it is at work")
+        seen = len(Counter.ticks)
+        wait_until(lambda: len(Counter.ticks) > seen, "the other duty ticks")
 
 
 def test_a_connection_that_was_cut_is_opened_again(rows, caplog):
@@ -271,10 +275,12 @@ def test_a_stop_ends_a_runner_that_waits_for_its_next_tick(rows):
     class Rare(Counter):
         interval_seconds = 3600
 
-    with running(Rare):
+    with running(Rare) as runner:
         wait_until(lambda: Rare.ticks, "the first tick")
     assert len(Rare.ticks) == 1
     wait_until(lambda: rows.one(BACKEND) is None, "the connection is closed")
+    # the runner is still at hand, so it closed its connection and the garbage collector did not
+    assert runner.join()
 
 
 class Stuck(Duty):

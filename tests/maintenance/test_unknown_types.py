@@ -4,6 +4,8 @@ import logging
 
 from django_pgbroker.domain.states import JobState, ParkedReason
 from django_pgbroker.maintenance.unknown_types import UnknownTypes
+from django_pgbroker.store.unknown_types import park_unknown_jobs
+from tests.maintenance.connections import stopped_in_mid_statement
 
 
 def test_a_pending_job_of_an_unknown_type_is_parked_with_its_reason_and_known_ones_stay(gateway, rows):
@@ -83,6 +85,16 @@ def test_a_job_that_a_claim_holds_is_not_parked_and_not_waited_for(gateway, riva
         )
         assert UnknownTypes().tick(gateway, batch=10).moved == 0
     assert UnknownTypes().tick(gateway, batch=10).moved == 0
+    assert rows.state_of(job) is JobState.RUNNING
+
+
+def test_a_job_that_was_claimed_after_the_snapshot_of_the_parking_keeps_running(gateway, rows):
+    job = rows.job(rows.queue())
+    rows.worker(knows=[])
+    rows.worker(stopped_for=3600)  # the statement asks the clock about stopped workers only
+    with stopped_in_mid_statement(rows, lambda: park_unknown_jobs(gateway, batch=10)) as answers:
+        rows.run("update pgbroker.job set state = 1, lease_token = 1, lease_expires_at = now() where id = %s", job)
+    assert answers == [[]]
     assert rows.state_of(job) is JobState.RUNNING
 
 
