@@ -11,10 +11,10 @@ from tests.worker.claims import make_claim
 
 
 def run(handler, *, arguments=None, stopping=(), **columns):
-    """Run ``handler`` and return its verdict; jobs in ``stopping`` should stop."""
+    """Run ``handler`` and return its verdict; claims with tokens in ``stopping`` should stop."""
     directory = Directory({1: JobType("tests.any", handler)}, {1: "mail"}, {1: "acme"})
     claim = make_claim(arguments=arguments, **columns)
-    return Executor(directory, 1000, lambda job: job in stopping).execute(claim)
+    return Executor(directory, 1000, lambda token: token in stopping).execute(claim)
 
 
 def test_the_context_tells_all_about_the_job():
@@ -65,5 +65,5 @@ def test_async_handlers_do_their_synchronous_calls_in_the_thread_of_their_slot()
 
 
 def test_a_job_that_should_stop_is_told_and_another_is_not():
-    assert run(lambda ctx: ctx.should_stop(), stopping={7}).result == "true"
-    assert run(lambda ctx: ctx.should_stop(), stopping={8}).result == "false"
+    assert run(lambda ctx: ctx.should_stop(), stopping={70}).result == "true"
+    assert run(lambda ctx: ctx.should_stop(), stopping={80}).result == "false"
