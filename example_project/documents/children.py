@@ -36,10 +36,14 @@ class Child:
             start_new_session=True,
         )
 
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
     def check_alive(self) -> None:
         """Raise ChildEnded when the process has ended."""
-        status = self._process.poll()
-        if status is not None:
+        if self.has_ended():
+            status = self._process.returncode
             raise ChildEnded(f"The {self.name} ended by itself with status {status}. It wrote last:\n{self.tail()}")
 
     def tail(self) -> str:
@@ -74,6 +78,10 @@ class Children:
         child = Child(name, *arguments)
         self._started.append(child)
         return child
+
+    def forget(self, child: Child) -> None:
+        """Drop a child that has ended."""
+        self._started.remove(child)
 
     def check_alive(self) -> None:
         """Raise ChildEnded when one of the processes has ended."""

@@ -9,16 +9,15 @@ from django.conf import settings
 from django.core.management import call_command
 
 from example_project.documents.account import USERNAME, open_account
-from example_project.documents.children import ChildEnded, Children
+from example_project.documents.children import Children
 from example_project.documents.comparison import Report, compare
 from example_project.documents.ingest import broken_sources, find_sources, ingest, jobs_for
 from example_project.documents.models import Batch
-from example_project.documents.port import HOST, answers, choose_port
 from example_project.documents.progress import Count, Display, count, display, live_jobs
 from example_project.documents.stopping import Starter
+from example_project.documents.web import choose_port, start_web_server
 
 TICK_SECONDS = 0.25
-WEB_SECONDS = 30
 #: Longer than a lease and the sweep after it: a killed worker's jobs come back before we give up.
 STALL_SECONDS = 120
 
@@ -59,8 +58,7 @@ class Demonstration:
             ChildEnded: the worker or the web server failed.
             PortTaken: the environment names a port that is in use.
         """
-        port = choose_port(settings.PORT)
-        address = f"http://{HOST}:{port}/admin/"
+        choose_port(settings.PORT)  # a port that cannot be had is told before anything is done
         self.write("Migrating the database.")
         call_command("migrate", verbosity=0, interactive=False)
         account = describe_account(open_account())
@@ -68,8 +66,7 @@ class Demonstration:
             self.children.start(
                 "worker", "pgbroker_worker", "--queues", "default", "--concurrency", str(self.concurrency)
             )
-            self.children.start("web server", "runserver", "--noreload", f"{HOST}:{port}")
-            self.wait_for_web(address)
+            address = start_web_server(self.children, self.pause)
             self.write(f"Admin: {address}  {account}")
             started = time.monotonic()
             batch = self.feed_and_wait()
@@ -78,23 +75,15 @@ class Demonstration:
             after(result)
         return result
 
-    def wait_for_web(self, address: str) -> None:
-        """Return when the admin can be opened."""
-        deadline = time.monotonic() + WEB_SECONDS
-        while not answers(address):
-            if time.monotonic() > deadline:
-                raise ChildEnded(f"The web server does not answer at {address}. Next: try another PORT.")
-            self.pause()
-
     def feed_and_wait(self) -> Batch:
         """Enqueue the work, show how it is done, and return when no job of the batch is live any more."""
         batch = Batch.objects.create(folder=str(self.folder))
         self.write(f"Reading {len(self.paths)} files of {self.folder}, a hundred in one transaction, as {batch}.")
         job_ids: set[int] = set()
-        with display() as shown:
+        with display(total=jobs_for(len(self.paths))) as shown:
             for some in ingest(batch, self.paths):
                 job_ids.update(some)
-                shown.show(count(batch, job_ids), jobs_for(len(self.paths)))
+                shown.show(count(batch, job_ids))
                 self.check()
             self.wait_until_done(batch, job_ids, shown)
         return batch
@@ -104,7 +93,7 @@ class Demonstration:
         last, changed_at = Count(0), time.monotonic()
         while True:
             now = count(batch, job_ids)
-            shown.show(now, len(job_ids))
+            shown.show(now)
             if now != last:
                 last, changed_at = now, time.monotonic()
             # The tables of the example are cheap to ask; the broker's are asked when they say that all is done.

@@ -29,7 +29,7 @@ class Count(NamedTuple):
         return self.analysed + self.listed + self.dead
 
     def __str__(self) -> str:
-        return f"{self.analysed} analysed, {self.listed} listed in the catalogue, {self.dead} dead"
+        return f"{self.analysed} analysed, {self.listed} listed, {self.dead} dead"
 
 
 def count(batch: Batch, job_ids: set[int]) -> Count:
@@ -56,8 +56,8 @@ def live_jobs(job_ids: Iterable[int]) -> set[int]:
 class Display(Protocol):
     """Shows counts while they change."""
 
-    def show(self, now: Count, total: int) -> None:
-        """Show ``now``, of a batch that will have ``total`` jobs."""
+    def show(self, now: Count) -> None:
+        """Show ``now``."""
 
     def __enter__(self) -> Self: ...
 
@@ -67,15 +67,15 @@ class Display(Protocol):
 class Bar:
     """A bar that moves, for a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, total: int) -> None:
         self._progress = Progress(
-            BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn()
+            BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn()
         )
-        self._task = self._progress.add_task("jobs", total=None, words="")
+        self._task = self._progress.add_task("jobs", total=total, words="")
 
-    def show(self, now: Count, total: int) -> None:
+    def show(self, now: Count) -> None:
         """Move the bar to ``now``."""
-        self._progress.update(self._task, completed=now.done, total=total, words=str(now))
+        self._progress.update(self._task, completed=now.done, words=str(now))
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -88,15 +88,16 @@ class Bar:
 class Lines:
     """A line a second while something changes, for logs and pipes."""
 
-    def __init__(self) -> None:
+    def __init__(self, total: int) -> None:
+        self._total = total
         self._last: Count | None = None
         self._next_at = 0.0
 
-    def show(self, now: Count, total: int) -> None:
+    def show(self, now: Count) -> None:
         """Print ``now`` unless it was printed already, or another line was a moment ago."""
-        if now != self._last and (time.monotonic() >= self._next_at or now.done == total):
+        if now != self._last and (time.monotonic() >= self._next_at or now.done == self._total):
             self._last, self._next_at = now, time.monotonic() + 1
-            sys.stdout.write(f"{now.done}/{total} jobs: {now}\n")
+            sys.stdout.write(f"{now.done}/{self._total} jobs: {now}\n")
             sys.stdout.flush()
 
     def __enter__(self) -> Self:
@@ -106,6 +107,6 @@ class Lines:
         pass
 
 
-def display() -> Display:
-    """Return what fits the place that standard output goes to."""
-    return Bar() if sys.stdout.isatty() else Lines()
+def display(total: int) -> Display:
+    """Return what shows a batch of ``total`` jobs in the place that standard output goes to."""
+    return Bar(total) if sys.stdout.isatty() else Lines(total)

@@ -11,8 +11,8 @@ from example_project.documents.comparison import Report
 from example_project.documents.demonstration import Demonstration, Result
 from example_project.documents.ingest import STANDARD_LIBRARY, UnusableFolder
 from example_project.documents.management.numbers import at_least_one
-from example_project.documents.port import PortTaken
 from example_project.documents.stopping import StopAsked, stop_on_signals
+from example_project.documents.web import PortTaken
 
 COMPLAINTS_SHOWN = 20
 #: What a shell reports for a process that Ctrl-C ended.
