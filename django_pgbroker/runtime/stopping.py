@@ -20,6 +20,9 @@ class Stopping:
         self.drain = threading.Event()
         self.abort = threading.Event()
         self.on_change = on_change
+        self._received = 0
+        self._handled = 0
+        self._is_handling = False
 
     def request_drain(self) -> None:
         """Finish what runs and take nothing new."""
@@ -46,6 +49,16 @@ class Stopping:
                 signal.signal(number, handler)
 
     def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle what has come; a signal within this handler only counts, or it would wait for a lock that we hold."""
+        self._received += 1
+        while self._handled < self._received and not self._is_handling:
+            self._is_handling = True
+            if self._handled < self._received:
+                self._handled += 1
+                self._take_step()
+            self._is_handling = False
+
+    def _take_step(self) -> None:
         if self.drain.is_set():
             self.request_abort()
         else:
