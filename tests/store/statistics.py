@@ -1,0 +1,177 @@
+"""The live table in the states that have led planners astray, each with jobs for every statement of the hot path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.store.acknowledge import acknowledge_jobs
+from django_pgbroker.store.arrays import array_of_booleans, array_of_integers, array_of_numbers, array_of_texts
+from django_pgbroker.store.gateway import Gateway
+from tests.maintenance.rows import Rows
+from tests.store.jobs import Shop, completed
+
+BATCH = 100
+FEW, MANY = 30_000, 100_000
+
+_TABLES = ("job", "job_payload", "job_dependency", "archived_job", "execution", "stat_minute")
+_TUNED = ("job", "job_payload", "job_dependency")
+
+
+class Fields:
+    """Builds one state of the tables and knows ids for every statement.
+
+    Args:
+        gateway: a connection as workers have it; the rows that a worker would write are written through it.
+        rows: another session, which fills.
+    """
+
+    def __init__(self, gateway: Gateway, rows: Rows) -> None:
+        self.gateway = gateway
+        self.rows = rows
+        assert gateway.connection.info.dbname.startswith("test_"), "this empties tables"
+        for table in _TABLES:
+            rows.run(f"truncate pgbroker.{table}")
+        for table in _TUNED:
+            rows.run(f"alter table pgbroker.{table} set (autovacuum_enabled = off)")
+        self.forget_statistics()
+        self.shop = Shop(rows)
+
+    def forget_statistics(self) -> None:
+        self.rows.run(
+            "delete from pg_statistic where starelid in"
+            " (select oid from pg_class where relnamespace = 'pgbroker'::regnamespace)"
+        )
+
+    def analyse(self) -> None:
+        for table in _TABLES:
+            self.rows.run(f"analyze pgbroker.{table}")
+
+    def restore(self) -> None:
+        for table in _TUNED:
+            self.rows.run(f"alter table pgbroker.{table} reset (autovacuum_enabled)")
+            self.rows.run(f"truncate pgbroker.{table}")
+        self.forget_statistics()
+
+
+def never_analysed(fields: Fields) -> None:
+    fields.shop.fill(FEW)
+
+
+def analysed_while_empty(fields: Fields) -> None:
+    fields.analyse()
+    fields.shop.fill(FEW)
+
+
+def all_running(fields: Fields) -> None:
+    fields.shop.fill(FEW // 3)
+    fields.rows.run(
+        "update pgbroker.job set state = 1, lease_token = nextval('pgbroker.lease_token_seq'), worker_id = 9,"
+        " leased_at = now(), lease_expires_at = now() + interval '1 h'"
+    )
+    fields.analyse()
+    fields.shop.fill(FEW)
+
+
+def drained(fields: Fields) -> None:
+    fields.shop.fill(FEW)
+    for table in _TUNED:
+        fields.rows.run(f"delete from pgbroker.{table}")
+        fields.rows.run(f"vacuum (truncate off, analyze) pgbroker.{table}")
+    fields.shop.fill(FEW)
+
+
+def many_rows(fields: Fields) -> None:
+    fields.shop.fill(MANY)
+    fields.analyse()
+
+
+STATES: dict[str, Callable[[Fields], None]] = {
+    "never analysed": never_analysed,
+    "analysed while empty, then filled": analysed_while_empty,
+    "all running, then filled": all_running,
+    "drained, then filled": drained,
+    "many rows": many_rows,
+}
+
+#: In these the statistics say what is there.
+HONEST = {"many rows"}
+
+
+@dataclass
+class Work:
+    """Jobs in every stage, so that each statement has a batch to work on."""
+
+    held: list[ClaimedJob]
+    finished: list[int]
+    params: dict[str, dict[str, Any]]
+
+
+def add_work(fields: Fields) -> Work:
+    """Claims that are held, claims that have finished and have children, due, lapsed and overdue jobs."""
+    shop, rows, gateway = fields.shop, fields.rows, fields.gateway
+    held, lapsed, done = (shop.claim(gateway, BATCH) for _ in range(3))
+    assert not any(acknowledge_jobs(gateway, [completed(claim) for claim in done]))
+    shop.lapse(*lapsed)
+    rows.run(
+        "with child as (update pgbroker.job set state = 3, unmet = 1 where id = any(array("
+        "select id from pgbroker.job where state = 0 order by id desc limit %s)) returning id)"
+        " insert into pgbroker.job_dependency (job_id, depends_on_job_id)"
+        " select id, (%s::bigint[])[row_number() over ()] from child",
+        BATCH, [claim.id for claim in done],
+    )  # fmt: skip
+    for change, offset in (
+        ("state = 2, available_at = now() - interval '1 s'", 1),
+        ("state = 2, available_at = now() + interval '1 h'", 2),
+        ("expires_at = now() - interval '1 s'", 3),
+    ):
+        rows.run(
+            f"update pgbroker.job set {change} where id = any(array(select id from pgbroker.job where state = 0"
+            " order by id desc offset %s limit %s))",
+            offset * 2_000, BATCH * 2,
+        )  # fmt: skip
+    return Work(held, [claim.id for claim in done], _params(fields, held, done))
+
+
+def _params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) -> dict[str, dict[str, Any]]:
+    ordered = sorted(held)
+    ids, tokens = (array_of_integers(claim[field] for claim in ordered) for field in (0, 1))
+    each = range(len(ordered))
+    return {
+        "claim_jobs": {
+            "queue_id": fields.shop.queue, "job_type_ids": array_of_integers([fields.shop.job_type]),
+            "floor": float("-inf"), "batch": BATCH, "lease_seconds": 60.0, "worker_id": 1,
+        },
+        "acknowledge_jobs": {
+            "ids": ids, "tokens": tokens, "outcomes": array_of_integers(2 if n % 4 == 3 else 1 for n in each),
+            "next_states": array_of_integers(2 if n % 4 == 3 else 10 for n in each),
+            "delays": array_of_numbers(5.0 for _ in each),
+            "run_microseconds": array_of_integers(n * 1000 for n in each),
+            "results": array_of_texts(None for _ in each), "errors": array_of_texts(None for _ in each),
+            "reasons": array_of_texts(None for _ in each), "lapsed": False,
+        },
+        "release_dependants": {"ids": array_of_integers(sorted(claim.id for claim in done))},
+        "renew_leases": {
+            "ids": ids, "tokens": tokens, "begun": array_of_booleans(True for _ in each), "lease_seconds": 60.0,
+        },
+        "promote_jobs": {"queue_id": fields.shop.queue, "batch": BATCH},
+        "find_lapsed_jobs": {"batch": BATCH},
+        "expire_jobs": {"batch": BATCH},
+        "find_job": {"id": held[0].id},
+        "find_recorded_claims": {
+            "ids": array_of_integers(claim.id for claim in done),
+            "tokens": array_of_integers(claim.lease_token for claim in done),
+        },
+        "enqueue_job": {
+            "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}", "version": 1,
+            "priority": 0, "max_attempts": 3, "timeout_seconds": 60, "delay_seconds": None, "run_at": None,
+            "expires_seconds": 60.0, "expires_at": None, "deadline_seconds": None, "deadline_at": None,
+            "correlation_id": None, "created_by": None,
+        },
+    }  # fmt: skip
+
+
+#: Rows of the live table that a statement may touch, beyond which it wades.
+def most_rows(name: str, running: int) -> int:
+    """A small multiple of the batch; the sweep of lapsed leases reads the running jobs."""
+    return {"find_job": 2, "enqueue_job": 0, "find_lapsed_jobs": running}.get(name, 4 * BATCH)

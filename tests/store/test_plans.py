@@ -1,0 +1,108 @@
+"""No statement of the hot path wades, whatever the statistics say: by EXPLAIN, with custom and with generic plans."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+
+from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.store.gateway import Gateway
+from django_pgbroker.store.statement import statement
+from tests.fixtures.database import empty_broker_tables
+from tests.maintenance.rows import Rows
+from tests.store.plans import Plan, explain
+from tests.store.statistics import BATCH, HONEST, STATES, Fields, Work, add_work, most_rows
+
+# The mark has the test database made, which no fixture of one module alone does.
+pytestmark = pytest.mark.django_db
+
+NAMES = [
+    "claim_jobs", "acknowledge_jobs", "release_dependants", "renew_leases", "promote_jobs", "find_lapsed_jobs",
+    "enqueue_job", "expire_jobs", "find_job", "find_recorded_claims",
+]  # fmt: skip
+
+#: Settings that a host's connection has, and that the broker's own ones turn off.
+PLAIN = {"enable_seqscan": "on", "enable_bitmapscan": "on", "enable_sort": "on"}
+
+
+class Scene:
+    """One state of the tables, with a connection as the broker makes it and one without its insurance."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        assert connection.settings_dict["NAME"].startswith("test_"), "these tests empty the tables"
+        self.insured = open_gateway("default", "test plans")
+        self.plain = open_gateway("default", "test plain", **PLAIN)
+        self.rows = Rows(open_gateway("default", "test rows", **PLAIN))
+        self.fields = Fields(self.insured, self.rows)
+        STATES[name](self.fields)
+        self.work: Work = add_work(self.fields)
+        if name in HONEST:
+            self.fields.analyse()
+        self.running = self.rows.one("select count(*) from pgbroker.job where state = 1")
+
+    def explain(self, gateway: Gateway, name: str, mode: str) -> Plan:
+        gateway.connection.execute(f"set plan_cache_mode = force_{mode}_plan")
+        return explain(gateway, name, self.work.params[name])
+
+    def close(self) -> None:
+        self.fields.restore()
+        for each in (self.insured, self.plain, self.rows.gateway):
+            each.connection.close()
+
+
+@pytest.fixture(scope="module", params=list(STATES))
+def scene(request, django_db_setup, django_db_blocker) -> Iterator[Scene]:
+    with django_db_blocker.unblock():
+        made = Scene(request.param)
+        try:
+            yield made
+        finally:
+            made.close()
+            empty_broker_tables()
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_statement_reads_no_table_whole_sorts_nothing_and_touches_its_batch_by_its_index(scene, name, mode):
+    plan = scene.explain(scene.insured, name, mode)
+
+    assert not plan.read_whole, plan.text
+    assert set(statement(name).header["index"].split(", ")) <= plan.indexes, plan.text
+    assert plan.sorted_rows <= BATCH, plan.text
+    assert plan.rows.get("job", 0) <= most_rows(name, scene.running), plan.text
+
+
+@pytest.mark.parametrize("scene", sorted(HONEST), indirect=True, scope="module")
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+@pytest.mark.parametrize("name", NAMES)
+def test_with_honest_statistics_a_statement_needs_no_insurance(scene, name, mode):
+    plan = scene.explain(scene.plain, name, mode)
+
+    assert plan.read_whole.isdisjoint({"job", "job_payload"}), plan.text
+    assert plan.sorted_rows <= BATCH, plan.text
+    assert plan.rows.get("job", 0) <= most_rows(name, scene.running), plan.text
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+def test_a_paused_queue_costs_a_claim_nothing(scene, mode):
+    scene.rows.run("update pgbroker.queue set paused_at = now()")
+    try:
+        plan = scene.explain(scene.insured, "claim_jobs", mode)
+    finally:
+        scene.rows.run("update pgbroker.queue set paused_at = null")
+    assert plan.rows.get("job", 0) == 0, plan.text
+
+
+def test_every_statement_has_a_batch_to_work_on_in_this_state(scene):
+    """Otherwise the plans above say nothing."""
+    answers = {}
+    for name in NAMES:
+        with scene.insured.connection.transaction(force_rollback=True):
+            answers[name] = scene.insured.fetch(name, scene.work.params[name])
+    rows = {name: len(answer) for name, answer in answers.items()}
+    assert rows == {
+        "claim_jobs": BATCH, "acknowledge_jobs": 0, "release_dependants": 1, "renew_leases": 0, "promote_jobs": 1,
+        "find_lapsed_jobs": BATCH, "enqueue_job": 1, "expire_jobs": BATCH, "find_job": 1, "find_recorded_claims": BATCH,
+    }  # fmt: skip
+    assert answers["promote_jobs"][0][0] == BATCH
