@@ -1,9 +1,12 @@
 """Run the reviewed DDL of ``migrations/sql`` as a migration operation, or at once where migrations are switched off."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from django.db import router
+from django.apps import apps
+from django.contrib.auth.management import create_permissions
+from django.db import DatabaseError, router, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations import RunSQL
 from django.db.migrations.operations.base import Operation
@@ -54,6 +57,8 @@ class SchemaChange(RunSQL):
         """Apply the change, unless the database is another one or it was applied meanwhile."""
         if self._is_due(app_label, schema_editor, applied=False):
             run_ddl(schema_editor, str(self.sql))
+            if not schema_editor.collect_sql:
+                add_permissions(app_label, schema_editor.connection.alias)
 
     def database_backwards(
         self,
@@ -81,6 +86,16 @@ def run_ddl(schema_editor: BaseDatabaseSchemaEditor, ddl: str) -> None:
     """Run a script under a lock timeout, as one string without parameters so that ``%`` means itself."""
     schema_editor.execute(LOCK_TIMEOUT, params=None)
     schema_editor.execute(ddl, params=None)
+
+
+def add_permissions(app_label: str, alias: str) -> None:
+    """Add the content types and permissions of our models while the lock is held.
+
+    Django adds them after migrate without any lock, and of several migrators at once all but one would fail there.
+    Where their tables are not ready yet, that later moment has to do.
+    """
+    with suppress(DatabaseError), transaction.atomic(alias):
+        create_permissions(apps.get_app_config(app_label), verbosity=0, interactive=False, using=alias)
 
 
 def forward_scripts() -> list[str]:
