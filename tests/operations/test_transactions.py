@@ -2,6 +2,8 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -42,12 +44,10 @@ async def async_view(request):
 urlpatterns = [path("fail", failing_view), path("work", working_view), path("async", async_view)]
 
 
-def poisoned_spec(number="1e400000"):
+def poisoned_spec():
     """A job that the database refuses, past all checks."""
     spec = decide(add, {"left": 1}, JobOptions(), get_settings())
-    return type(spec)(
-        **{**{name: getattr(spec, name) for name in spec.__slots__}, "arguments": f'{{"left": {number}}}'}
-    )
+    return replace(spec, arguments='{"left": 1e400000}')
 
 
 def test_in_autocommit_a_job_is_there_at_once(observer):
@@ -127,6 +127,33 @@ def test_a_raw_begin_decides_too(observer):
         cursor.execute("rollback")
 
     assert observer.job_ids() == []
+
+
+def test_an_error_in_a_raw_transaction_never_costs_the_callers_writes(observer):
+    add.enqueue(0)
+
+    with connection.cursor() as cursor:
+        cursor.execute("begin")
+        Group.objects.create(name="kept")
+        with pytest.raises(DataError):
+            enqueue_job(CallerGateway(), poisoned_spec())
+        cursor.execute("commit")
+
+    assert observer.value("select count(*) from auth_group") == 1
+
+
+def test_times_count_from_the_statement_and_not_from_the_start_of_a_long_transaction(observer):
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("select now()")
+        began_at = cursor.fetchone()[0]
+        cursor.execute("select pg_sleep(0.05)")
+        handle = add.using(delay=60, expires=61).enqueue(1)
+
+    [(created_at, available_at, expires_at)] = observer.connection.execute(
+        "select created_at, available_at, expires_at from pgbroker.job where id = %s", [handle.id]
+    ).fetchall()
+    assert created_at - began_at >= timedelta(seconds=0.05)
+    assert (available_at - created_at, expires_at - created_at) == (timedelta(seconds=60), timedelta(seconds=61))
 
 
 def test_another_alias_has_a_transaction_of_its_own(observer, second_alias):
