@@ -58,6 +58,8 @@ class Worker:
         self._measured_at = time.monotonic()
         self._backoff = BackoffTimer()
         self._is_away = False
+        #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
+        self.left_running = 0
 
     def run(self) -> int:
         """Work until stopped, or until the queues are empty where the options say so.
@@ -119,6 +121,7 @@ class Worker:
         if self._listener:
             self._listener.stop()
         self._slots.close(timeout_seconds=1.0)
+        self.left_running = len(self._slots.running_ids())
         self._keeper.join(5.0)
         try:
             self._session.end("aborted" if self.stopping.abort.is_set() else "stopped")

@@ -1,9 +1,11 @@
 """``manage.py pgbroker_worker``: run jobs, and the maintenance duties beside them."""
 
+import logging
+import os
 import sys
 import threading
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError
@@ -12,6 +14,8 @@ from django.db import Error
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
+from django_pgbroker.operations.databases import open_caller_gateway
+from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.worker import Worker
 
@@ -51,6 +55,7 @@ class Command(BaseCommand):
         try:
             chosen = {"database": options["database"]} if options["database"] else {}
             worker_options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty, **chosen)
+            open_caller_gateway(worker_options.database)
             status = self._run(worker_options, with_maintenance=not no_maintenance)
         except PgbrokerError as error:
             raise CommandError(str(error)) from error
@@ -69,11 +74,22 @@ class Command(BaseCommand):
         runner = MaintenanceRunner(options.database, DUTIES, ended, label=options.name) if with_maintenance else None
         if runner:
             runner.start()
+        worker = Worker(options)
         try:
-            status = Worker(options).run()
+            status = worker.run()
         finally:
             ended.set()
             if runner:
                 runner.join()
         self.stdout.write(f"pgbroker worker {options.name} stopped.")
+        if worker.left_running:
+            self._leave_at_once(status)
         return status
+
+    def _leave_at_once(self, status: int) -> NoReturn:
+        """Handlers that were given up on may hold threads, such as an event loop's, that Python would wait for."""
+        flush_announcements()
+        logging.shutdown()
+        self.stdout.flush()
+        self.stderr.flush()
+        os._exit(status)
