@@ -1,0 +1,75 @@
+"""``pgbroker_worker`` as a person starts it; how it stops is told by tests/scenarios."""
+
+import signal
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_pgbroker import enqueue, job
+from django_pgbroker.domain.states import JobState
+from tests.maintenance.waiting import wait_until
+from tests.management.processes import manage
+
+
+@job("tests.management.noop")
+def noop() -> str:
+    return "done"
+
+
+def run(*arguments):
+    call_command("pgbroker_worker", "--until-empty", *arguments)
+
+
+def test_until_empty_runs_what_is_there_and_says_what_it_is(broker_database, capsys):
+    handles = [enqueue("tests.management.noop") for _ in range(5)]
+    run("--queues", "default,mail:5", "--concurrency", "3")
+    assert [handle.result() for handle in handles] == ["done"] * 5
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert ": 3 slots on default (weight 1), mail (weight 5). Ctrl-C or SIGTERM drains." in first
+    assert last.endswith(" stopped.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--queues", ""), "no queue is named; write --queues default"),
+        (("--queues", "a:0"), "must be a whole number from 1 to 1,000"),
+        (("--queues", "a,a"), "a queue is named twice: a"),
+        (("--queues", "no spaces"), "no spaces"),
+        (("--concurrency", "0"), "concurrency must be from 1 to 1,000, not 0"),
+        (("--concurrency", "many"), "invalid int value: 'many'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_starts(arguments, message):
+    with pytest.raises(CommandError, match=message):
+        run(*arguments)
+
+
+def test_a_queue_that_is_not_declared_is_refused_with_those_that_are(broker_database, settings):
+    settings.PGBROKER = {"QUEUES": ["default", "mail"]}
+    with pytest.raises(CommandError, match="serve one of: default, mail"):
+        run("--queues", "post")
+
+
+def test_an_unknown_database_is_refused_with_the_names_that_exist(broker_database):
+    with pytest.raises(CommandError, match=r"'elsewhere'.*default"):
+        run("--database", "elsewhere")
+
+
+def test_it_does_the_duties_beside_its_jobs_unless_told_otherwise(rows):
+    lapsed = rows.job(rows.queue(), JobState.RUNNING, lease_in=-1, attempt=3, max_attempts=3)
+    with manage("pgbroker_worker", "--no-maintenance") as process:
+        wait_until(lambda: rows.one("select count(*) from pgbroker.worker"), "it is there", seconds=30)
+        duties = "select count(*) from pg_stat_activity where datname = current_database() and application_name like %s"
+        wait_until(lambda: rows.one(duties, "pgbroker listener%"), "all of it is there")
+        assert rows.one(duties, "pgbroker maintenance%") == 0
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, output
+    assert rows.state_of(lapsed) is JobState.RUNNING
+
+    with manage("pgbroker_worker") as process:
+        wait_until(lambda: rows.state_of(lapsed) is JobState.DEAD, "the duties are done", seconds=30)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, output

@@ -1,0 +1,84 @@
+"""Handlers of the scenarios. Each tells the table ``effect`` that it ran; gates are rows of the table ``gate``."""
+
+import asyncio
+import os
+import signal
+import time
+
+from django.db import connection
+
+from django_pgbroker import Constant, job
+from django_pgbroker.worker.context import current_job
+
+LIMIT_SECONDS = 60
+
+
+def execute(text, *params):
+    with connection.cursor() as cursor:
+        cursor.execute(text, params)
+        return cursor.fetchall() if cursor.description else []
+
+
+def tell(what):
+    """One row of what happened, committed at once."""
+    ctx = current_job()
+    execute(
+        "insert into effect (job_id, lease_token, process_id, what) values (%s, %s, %s, %s)",
+        ctx.id, ctx.lease_token, os.getpid(), what,
+    )  # fmt: skip
+
+
+def wait_for_gate(name):
+    """Return when the test has opened the gate."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not execute("select 1 from gate where name = %s", name):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the gate {name} was never opened")
+        time.sleep(0.02)
+
+
+@job("scenario.quick", retry=Constant(0))
+def quick():
+    tell("done")
+
+
+@job("scenario.gated", retry=Constant(0))
+def gated(gate):
+    tell("begun")
+    wait_for_gate(gate)
+    tell("done")
+
+
+@job("scenario.sleepy", retry=Constant(0))
+def sleepy(seconds):
+    """Needs no database while it works, as a handler that computes."""
+    tell("begun")
+    time.sleep(seconds)
+    tell("done")
+    return os.getpid()
+
+
+@job("scenario.stubborn", retry=Constant(0))
+def stubborn():
+    tell("begun")
+    time.sleep(LIMIT_SECONDS)
+
+
+@job("scenario.stubborn_async", retry=Constant(0))
+async def stubborn_async():
+    await asyncio.to_thread(os.getpid)
+    await asyncio.sleep(LIMIT_SECONDS)
+
+
+@job("scenario.suicide", retry=Constant(0), max_attempts=3)
+def suicide():
+    tell("begun")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job("scenario.kill_the_first_time", retry=Constant(0))
+def kill_the_first_time():
+    tell("begun")
+    if current_job().attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    tell("done")
