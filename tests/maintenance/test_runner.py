@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -259,16 +260,22 @@ def database_closed(rows) -> Iterator[None]:
 
 
 def test_a_database_that_is_away_is_told_once_and_tried_again_without_a_busy_loop(rows, caplog, monkeypatch):
-    waits = []
+    tries = []
     with caplog.at_level(logging.INFO, "django_pgbroker"), running(Counter) as runner:
-        next_seconds = runner._reconnect.next_seconds
-        monkeypatch.setattr(runner._reconnect, "next_seconds", lambda: waits.append(next_seconds()) or waits[-1])
+        draw_wait = runner._reconnect.next_seconds
+
+        def note_wait():
+            tries.append((time.monotonic(), draw_wait()))
+            return tries[-1][1]
+
+        monkeypatch.setattr(runner._reconnect, "next_seconds", note_wait)
         wait_until(lambda: rows.one(BACKEND), "the runner is connected")
         with database_closed(rows):
-            wait_until(lambda: len(waits) >= 4, "several tries")
+            wait_until(lambda: len(tries) >= 4, "several tries")
         wait_until(lambda: "maintenance.database_back" in events(caplog), "the duties go on")
     assert events(caplog) == ["maintenance.database_lost", "maintenance.database_back"]
-    assert waits[3] >= 0.4
+    assert all(later - earlier >= wait for (earlier, wait), (later, _) in pairwise(tries))
+    assert tries[3][1] >= 0.4
 
 
 def test_a_stop_ends_a_runner_that_waits_for_its_next_tick(rows):
