@@ -9,7 +9,17 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, link, moment, pretty_json
+from django_pgbroker.admin.display import (
+    NOTHING,
+    badge,
+    breakable,
+    duration_between,
+    exact_moment,
+    job_type,
+    link,
+    moment,
+    pretty_json,
+)
 from django_pgbroker.admin.filters import FinishedStateFilter, JobTypeFilter, QueueFilter
 from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections, shorten_error
 from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
@@ -22,7 +32,7 @@ from django_pgbroker.models import ArchivedJob, Queue
 class ArchivedJobScreen(ReadOnlyScreen):
     """Finished jobs, the latest enqueued first."""
 
-    list_display = ["number", "state_badge", "job_type", "queue", "attempts", "finished", "took", "ending"]
+    list_display = ["number", "state_badge", job_type, "queue", "attempts", "finished", "ending"]
     list_filter: ClassVar[tuple[type[SimpleListFilter], ...]] = (FinishedStateFilter, QueueFilter, JobTypeFilter)
     list_defer = ("arguments", "headers", "result", "error_message")
     note = "Jobs that have ended, the latest enqueued first."
@@ -51,17 +61,12 @@ class ArchivedJobScreen(ReadOnlyScreen):
     @admin.display(description="attempts")
     def attempts(self, job: ArchivedJob) -> str:
         """How many it used of those it had."""
-        return f"{job.attempt} of {job.max_attempts}"
+        return f"{job.attempt}/{job.max_attempts}"
 
     @admin.display(description="finished")
     def finished(self, job: Any) -> SafeString | str:
         """How long ago it ended."""
         return moment(job.finished_at, job.read_at)
-
-    @admin.display(description="created to finished")
-    def took(self, job: ArchivedJob) -> str:
-        """From enqueue to end."""
-        return duration_between(job.created_at, job.finished_at)
 
     @admin.display(description="why")
     def ending(self, job: Any) -> str:
@@ -70,10 +75,11 @@ class ArchivedJobScreen(ReadOnlyScreen):
 
     def sections(self, request: HttpRequest, obj: Any) -> list[Section]:
         """State and times; how it ended; what happened to it; what it carried."""
-        sections = [Section("Job", self._facts(obj)), Section("Times", _times(obj))]
+        sections = [Section("Job", self._facts(obj))]
         if obj.error_class or obj.reason:
-            facts = [("Error", obj.error_class or NOTHING), ("Reason", obj.reason or NOTHING)]
+            facts = [("Error", breakable(obj.error_class or NOTHING)), ("Reason", obj.reason or NOTHING)]
             sections.append(Section("Why it ended", facts, text=obj.error_message))
+        sections.append(Section("Times", _times(obj)))
         sections += execution_sections(self.admin_site, request, obj.pk)
         if obj.result is not None:
             sections.append(Section("Result", text=pretty_json(obj.result)))
@@ -82,7 +88,7 @@ class ArchivedJobScreen(ReadOnlyScreen):
     def _facts(self, job: Any) -> list[tuple[str, Any]]:
         return [
             ("State", badge(JobState(job.state).label)),
-            ("Job type", job.job_type.name),
+            ("Job type", job_type(job)),
             ("Queue", link(self.admin_site, Queue, job.queue_id, job.queue.name)),
             ("Priority", job.priority),
             ("Attempts", self.attempts(job)),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from django.contrib import admin
 
 from django_pgbroker.admin.archived_job import ArchivedJobScreen
+from django_pgbroker.admin.display import job_type
 from django_pgbroker.admin.filters import JobTypeFilter, QueueFilter
 from django_pgbroker.models import DeadLetter
 
@@ -13,7 +14,7 @@ from django_pgbroker.models import DeadLetter
 class DeadLetterScreen(ArchivedJobScreen):
     """Jobs whose attempts are spent, or whose error may not be retried."""
 
-    list_display = ["number", "job_type", "queue", "ending", "attempts", "finished", "took"]
+    list_display = ["number", "ending", job_type, "queue", "attempts", "finished"]
     list_filter = (QueueFilter, JobTypeFilter)
     note = "Jobs that failed for good: their attempts are spent, or their error may not be retried."
     empty_note = "No dead letters. Every job has come through so far, or still has attempts left."

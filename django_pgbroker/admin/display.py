@@ -4,13 +4,13 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, display
 from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from django_pgbroker.domain.durations import describe_age, describe_seconds
+from django_pgbroker.domain.durations import describe_age, describe_seconds, describe_wait
 
 #: What stands where there is no value.
 NOTHING = "\N{EN DASH}"
@@ -25,6 +25,19 @@ def badge(label: str) -> SafeString:
     return format_html('<span class="pgb-badge pgb-{}">{}</span>', label.replace("_", "-"), label.replace("_", " "))
 
 
+def breakable(name: str) -> SafeString:
+    """A dotted name that breaks behind its dots where it does not fit, before it breaks inside a word."""
+    *heads, tail = name.split(".")
+    pieces = [f"{head}." for head in heads] + [tail]
+    return format_html_join(SafeString("<wbr>"), "{}", ((piece,) for piece in pieces))
+
+
+@display(description="job type")
+def job_type(row: Any) -> SafeString:
+    """The column with the job type of a job or an execution."""
+    return breakable(row.job_type.name)
+
+
 def moment(when: datetime | None, read_at: datetime) -> SafeString | str:
     """A point in time as its distance from ``read_at``, with the exact time as a tooltip.
 
@@ -35,7 +48,7 @@ def moment(when: datetime | None, read_at: datetime) -> SafeString | str:
     if when is None:
         return NOTHING
     seconds = (read_at - when).total_seconds()
-    words = describe_age(seconds) if seconds >= 0 else f"in {describe_seconds(-seconds)}"
+    words = describe_age(seconds) if seconds >= 0 else describe_wait(-seconds)
     exact = _write_exact(when)
     return format_html('<time datetime="{}Z" title="{} UTC">{}</time>', exact.replace(" ", "T"), exact, words)
 

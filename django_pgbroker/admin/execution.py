@@ -7,7 +7,17 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from django_pgbroker.admin.display import NOTHING, badge, duration, duration_between, exact_moment, link, moment
+from django_pgbroker.admin.display import (
+    NOTHING,
+    badge,
+    breakable,
+    duration,
+    duration_between,
+    exact_moment,
+    job_type,
+    link,
+    moment,
+)
 from django_pgbroker.admin.filters import JobTypeFilter, OutcomeFilter, QueueFilter
 from django_pgbroker.admin.job_sections import shorten_error
 from django_pgbroker.admin.keyset import KeysetChangeList
@@ -31,9 +41,7 @@ class ExecutionScreen(ReadOnlyScreen):
 
     key = ("job_id", "lease_token")
     search_column = "job_id"
-    list_display = (
-        "name", "outcome_badge", "job_type", "queue", "worker_link", "ran_for", "waited", "finished", "error",
-    )  # fmt: skip
+    list_display = ("number", "attempt", "outcome_badge", job_type, "ran_for", "finished", "error")
     list_filter = (OutcomeFilter, QueueFilter, JobTypeFilter)
     list_defer = ("traceback", "error_message")
     note = "Every claim of a job that has ended, those of the latest jobs first."
@@ -56,10 +64,10 @@ class ExecutionScreen(ReadOnlyScreen):
             return None
         return self.get_queryset(request).filter(job_id=int(job_id), lease_token=int(token)).first()
 
-    @admin.display(description="execution")
-    def name(self, execution: Execution) -> str:
-        """Job and attempt."""
-        return f"job {execution.job_id}, attempt {execution.attempt}"
+    @admin.display(description="job")
+    def number(self, execution: Execution) -> int:
+        """The job it is a claim of."""
+        return execution.job_id
 
     @admin.display(description="outcome")
     def outcome_badge(self, execution: Execution) -> SafeString:
@@ -79,11 +87,6 @@ class ExecutionScreen(ReadOnlyScreen):
             return duration_between(execution.leased_at, execution.finished_at)
         return duration(execution.run_microseconds)
 
-    @admin.display(description="claimed")
-    def waited(self, execution: Any) -> SafeString | str:
-        """When it was claimed."""
-        return moment(execution.leased_at, execution.read_at)
-
     @admin.display(description="finished")
     def finished(self, execution: Any) -> SafeString | str:
         """How long ago it ended."""
@@ -99,7 +102,7 @@ class ExecutionScreen(ReadOnlyScreen):
         sections = [Section("Execution", self._facts(obj)), Section("Times", self._times(obj))]
         if obj.error_class or obj.reason:
             facts = [
-                ("Error", obj.error_class or NOTHING),
+                ("Error", breakable(obj.error_class or NOTHING)),
                 ("Reason", obj.reason or NOTHING),
                 ("Fingerprint", NOTHING if obj.fingerprint is None else obj.fingerprint),
             ]
@@ -112,7 +115,7 @@ class ExecutionScreen(ReadOnlyScreen):
         return [
             ("Outcome", badge(Outcome(execution.outcome).label)),
             ("Job", link(self.admin_site, Job, execution.job_id, f"job {execution.job_id}")),
-            ("Job type", execution.job_type.name),
+            ("Job type", job_type(execution)),
             ("Queue", link(self.admin_site, Queue, execution.queue_id, execution.queue.name)),
             ("Attempt", execution.attempt),
             ("Worker", self.worker_link(execution)),

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, link, moment
+from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
 from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections
 from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
@@ -23,7 +23,7 @@ from django_pgbroker.models import ArchivedJob, Job, Queue, Worker
 class JobScreen(ReadOnlyScreen):
     """Jobs that wait or run, the latest first."""
 
-    list_display = ("number", "state_badge", "job_type", "queue", "priority", "attempts", "age", "due", "worker_link")
+    list_display = ("number", "state_badge", job_type, "queue", "attempts", "due", "worker_link")
     list_filter = (LiveStateFilter, QueueFilter, JobTypeFilter)
     note = "Jobs that wait or run, the latest first. Finished ones are in the archive."
     empty_note = "No job waits or runs."
@@ -70,12 +70,7 @@ class JobScreen(ReadOnlyScreen):
     @admin.display(description="attempts")
     def attempts(self, job: Job) -> str:
         """How many it has used of those it has."""
-        return f"{job.attempt} of {job.max_attempts}"
-
-    @admin.display(description="created")
-    def age(self, job: Any) -> SafeString | str:
-        """How long ago it was enqueued."""
-        return moment(job.created_at, job.read_at)
+        return f"{job.attempt}/{job.max_attempts}"
 
     @admin.display(description="due")
     def due(self, job: Any) -> SafeString | str:
@@ -99,7 +94,7 @@ class JobScreen(ReadOnlyScreen):
     def _facts(self, job: Any, payload: Any) -> list[tuple[str, Any]]:
         facts = [
             ("State", badge(JobState(job.state).label)),
-            ("Job type", job.job_type.name),
+            ("Job type", job_type(job)),
             ("Queue", link(self.admin_site, Queue, job.queue_id, job.queue.name)),
             ("Priority", job.priority),
             ("Attempts", self.attempts(job)),

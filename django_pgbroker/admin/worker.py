@@ -24,7 +24,7 @@ _SHOWN_JOBS = 100
 class WorkerScreen(ReadOnlyScreen):
     """Worker processes, the latest started first."""
 
-    list_display = ("name", "presence", "heartbeat", "running", "queue_names", "process", "version", "started", "ended")
+    list_display = ("name", "presence", "heartbeat", "running", "queue_names", "started", "ended")
     list_filter = (StoppedFilter,)
     search_fields = ()
     note = "Worker processes, the latest started first. Rows of stopped ones are kept for a week."
@@ -47,17 +47,12 @@ class WorkerScreen(ReadOnlyScreen):
     @admin.display(description="running")
     def running(self, worker: Worker) -> str:
         """Busy slots of all its slots, at its last heartbeat."""
-        return f"{worker.running_count} of {worker.concurrency}"
+        return f"{worker.running_count}/{worker.concurrency}"
 
     @admin.display(description="queues")
     def queue_names(self, worker: Worker) -> str:
         """The queues it serves, with their weights."""
         return describe_queues(worker.queues) or NOTHING
-
-    @admin.display(description="process")
-    def process(self, worker: Worker) -> str:
-        """Where it runs."""
-        return f"{worker.hostname}, pid {worker.process_id}"
 
     @admin.display(description="started")
     def started(self, worker: Any) -> SafeString | str:
@@ -86,7 +81,7 @@ class WorkerScreen(ReadOnlyScreen):
             ("Presence", self.presence(worker)),
             ("Running", self.running(worker)),
             ("Queues", self.queue_names(worker)),
-            ("Process", self.process(worker)),
+            ("Process", f"{worker.hostname}, pid {worker.process_id}"),
             ("Version", worker.version),
             ("Clock skew", NOTHING if worker.clock_skew_seconds is None else _skew_words(worker.clock_skew_seconds)),
             ("Stop reason", worker.stop_reason or NOTHING),

@@ -26,7 +26,19 @@ def describe_seconds(seconds: float) -> str:
 
 
 def describe_age(seconds: float) -> str:
-    """A moment in the past in whole seconds or larger: ``just now``, ``12 s ago``, ``3 min 20 s ago``."""
+    """A moment in the past, roughly, in one unit: ``just now``, ``95 s ago``, ``78 min ago``, ``9 d ago``."""
     if seconds < 1:
         return "just now"
-    return f"{int(seconds)} s ago" if seconds < 60 else f"{describe_seconds(seconds)} ago"
+    return f"{_roughly(seconds)} ago"
+
+
+def describe_wait(seconds: float) -> str:
+    """A moment to come, roughly, in one unit: ``in 95 s``, ``in 9 d``."""
+    return f"in {_roughly(seconds)}"
+
+
+def _roughly(seconds: float) -> str:
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"

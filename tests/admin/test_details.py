@@ -135,7 +135,7 @@ def test_queues_come_with_the_longest_wait_first_and_the_age_of_their_figures(op
     assert [queue.name for queue in response.context["cl"].result_list] == ["late", "brisk", "idle", "new"]
     assert "100,000+" in page
     assert "2 h" in page
-    assert re.search(r'pgb-warning"><time[^>]*>1 min 30 s ago', page)
+    assert re.search(r'pgb-warning"><time[^>]*>9[01] s ago', page)
     assert '<span class="pgb-warning">never</span>' in page
 
 
@@ -183,7 +183,7 @@ def test_ages_follow_the_clock_of_the_database(operator: Client):
 
     page = read(operator, "job", job)
 
-    assert re.search(r"5 h( 1 min)? ago", page)
+    assert re.search(r"30[01] min ago|5 h ago", page)
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if not state.is_finished])

@@ -36,7 +36,8 @@ class Markup(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, tuple(name for name, _ in attrs)))
+        if tag != "wbr":  # stands behind the dots of names
+            self.elements.append((tag, tuple(name for name, _ in attrs)))
         self.targets += [value or "" for name, value in attrs if name in {"href", "src", "action"}]
 
 
