@@ -10,11 +10,14 @@ from psycopg import sql
 from psycopg.errors import LockNotAvailable
 from psycopg.pq import TransactionStatus
 
-from django_pgbroker.store.gateway import Gateway
+from django_pgbroker.store.gateway import Gateway, Params
 
 #: A waiting ATTACH blocks every acknowledge behind it: give up soon, and try again.
 _LOCK_TIMEOUT: LiteralString = "set local lock_timeout = '500ms'"
 _TRIES = 4
+
+#: Moving this many rows out of a default partition takes about two seconds, in which acknowledges wait.
+MOVE_LIMIT = 100_000
 
 #: One builder of partitions at a time and database.
 _PARTITION_LOCK = int.from_bytes(b"pgb:part")
@@ -46,7 +49,7 @@ def list_partitions(gateway: Gateway) -> list[Partition]:
     ]
 
 
-def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7) -> list[str]:
+def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7, move_limit: int = MOVE_LIMIT) -> list[str]:
     """Create the partitions that are missing from the current period up to ``days_ahead`` days from now.
 
     Rows that landed in a default partition are moved into the new one in the same transaction; past periods with such
@@ -57,6 +60,8 @@ def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7) -> lis
         gateway: the broker's connection; its role must own the tables.
         period: ``day``, ``week`` (from Monday) or ``month``, all in UTC.
         days_ahead: how many days beyond now must be covered.
+        move_limit: a period with more rows than this in a default partition is left there, for the move would hold up
+            acknowledges for long; the next period has a partition from its beginning.
 
     Returns:
         The names of the partitions that this call created.
@@ -66,8 +71,9 @@ def ensure_partitions(gateway: Gateway, period: str, days_ahead: int = 7) -> lis
             default partition takes the rows.
     """
     created = []
-    for gap in _find_gaps(gateway, period, days_ahead):
-        if name := _fill_patiently(gateway, gap, period, days_ahead):
+    wanted = {"period": period, "days_ahead": days_ahead, "move_limit": move_limit}
+    for gap in _find_gaps(gateway, wanted):
+        if name := _fill_patiently(gateway, gap, wanted):
             created.append(name)
     return created
 
@@ -76,21 +82,20 @@ def _in_utc(instant: datetime | None) -> datetime | None:
     return instant and instant.astimezone(UTC)
 
 
-def _find_gaps(gateway: Gateway, period: str, days_ahead: int) -> list[_Gap]:
-    rows = gateway.fetch("find_partition_gaps", {"period": period, "days_ahead": days_ahead})
-    return [_Gap(*row) for row in rows]
+def _find_gaps(gateway: Gateway, wanted: Params) -> list[_Gap]:
+    return [_Gap(*row) for row in gateway.fetch("find_partition_gaps", wanted)]
 
 
-def _fill_patiently(gateway: Gateway, gap: _Gap, period: str, days_ahead: int) -> str | None:
+def _fill_patiently(gateway: Gateway, gap: _Gap, wanted: Params) -> str | None:
     for _ in range(_TRIES - 1):
         try:
-            return _fill(gateway, gap, period, days_ahead)
+            return _fill(gateway, gap, wanted)
         except LockNotAvailable:
             continue
-    return _fill(gateway, gap, period, days_ahead)
+    return _fill(gateway, gap, wanted)
 
 
-def _fill(gateway: Gateway, gap: _Gap, period: str, days_ahead: int) -> str | None:
+def _fill(gateway: Gateway, gap: _Gap, wanted: Params) -> str | None:
     """Build the partition apart, move its rows into it and attach it; ``None`` if somebody else has done it."""
     is_outermost = gateway.connection.info.transaction_status == TransactionStatus.IDLE
     with gateway.transaction():
@@ -99,7 +104,7 @@ def _fill(gateway: Gateway, gap: _Gap, period: str, days_ahead: int) -> str | No
             gateway.connection.execute("set transaction isolation level read committed")
         gateway.connection.execute("select pg_advisory_xact_lock(%s)", [_PARTITION_LOCK])
         gateway.connection.execute(_LOCK_TIMEOUT)
-        found = [each for each in _find_gaps(gateway, period, days_ahead) if each[:4] == gap[:4]]
+        found = [each for each in _find_gaps(gateway, wanted) if each[:4] == gap[:4]]
         if not found:
             return None
         name = _free_name(gateway, gap.name)

@@ -195,6 +195,18 @@ def test_a_clock_beyond_the_dates_of_python_still_gets_partitions(bare: Gateway,
     assert list_partitions(bare)[-1].upper is None
 
 
+def test_too_many_rows_to_move_at_once_stay_and_only_their_period_goes_without_a_partition(bare: Gateway) -> None:
+    for token in range(4):
+        put_execution(bare, "2026-12-02 11:00+00", token)
+    set_clock(bare, "2026-12-02 12:00+00")
+
+    created = ensure_partitions(bare, "week", move_limit=3)
+
+    assert created == ["archived_job_finished_2026w49", "archived_job_finished_2026w50", "execution_2026w50"]
+    assert home_of(bare, "execution") == ["execution_default"] * 4
+    assert ensure_partitions(bare, "week", move_limit=4) == ["execution_2026w49"]
+
+
 def test_a_detached_partition_keeps_its_name_and_the_new_one_gets_a_number(bare: Gateway) -> None:
     set_clock(bare, "2026-12-02 12:00+00")
     ensure_partitions(bare, "week")

@@ -1,6 +1,6 @@
 -- purpose: name the stretches of time that still lack a partition: from the current period to the days ahead, and
 --          the latest periods whose rows landed in a default partition
--- params:  period text (day, week or month), days_ahead int
+-- params:  period text (day, week or month), days_ahead int, move_limit bigint (rows in a default partition)
 -- returns: parent, name for the new partition, lower and upper bound as text, whether rows may be arriving in it
 -- moves:
 -- locks:   none
@@ -12,11 +12,24 @@ with horizon as (
         ('1 ' || %(period)s::text)::interval as step
 ),
 stranded as (
-    select 'execution' as parent, finished_at at time zone 'UTC' as finished_at
-    from pgbroker.execution_default
+    -- bounded: a default partition that has taken a whole history must not keep the coming periods from being made
+    (
+        select 'execution' as parent, finished_at at time zone 'UTC' as finished_at
+        from pgbroker.execution_default
+        limit 1000000
+    )
     union all
-    select 'archived_job_finished', finished_at at time zone 'UTC'
-    from pgbroker.archived_job_finished_default
+    (
+        select 'archived_job_finished', finished_at at time zone 'UTC'
+        from pgbroker.archived_job_finished_default
+        limit 1000000
+    )
+),
+crowded as (
+    select parent
+    from stranded
+    group by parent
+    having count(*) >= 1000000
 ),
 wanted as (
     select parents.parent, starts_at
@@ -76,4 +89,11 @@ select
 from periods
 left join covered using (parent)
 cross join lateral unnest(tstzmultirange(whole) - coalesce(covered.ranges, tstzmultirange())) as gap
+cross join lateral (
+    select count(*) as amount
+    from stranded
+    where stranded.parent = periods.parent and gap @> (stranded.finished_at at time zone 'UTC')
+) as rows_to_move
+where rows_to_move.amount <= %(move_limit)s::bigint
+    and (lower(gap) > pgbroker.clock() or periods.parent not in (select parent from crowded))
 order by lower(gap), periods.parent
