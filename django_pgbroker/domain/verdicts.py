@@ -153,7 +153,9 @@ def _as_seconds(value: object) -> float:
     """A delay that the database can add to a date, whatever a handler gave."""
     try:
         seconds = float(value.total_seconds() if isinstance(value, timedelta) else value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        return _LONGEST_WAIT_SECONDS
+    except (TypeError, ValueError):
         return 0.0
     return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_WAIT_SECONDS)
 

@@ -107,7 +107,9 @@ def test_a_retry_on_the_last_attempt_is_a_dead_letter_with_its_reason():
         ("soon", 0),
         (None, 0),
         (timedelta.max, YEAR),
+        (10**400, YEAR),
     ],
+    ids=lambda value: str(value)[:20],
 )
 def test_a_delay_that_no_date_can_take_is_bounded(given_delay, seconds):
     verdict = judge(Snooze(given_delay))
