@@ -5,12 +5,9 @@ from psycopg.errors import LockNotAvailable
 
 from django_pgbroker import telemetry
 from django_pgbroker.conf import get_settings
-from django_pgbroker.registry import registry
+from django_pgbroker.runtime.new_names import declare_names
 from django_pgbroker.store.gateway import CallerGateway, Gateway
-from django_pgbroker.store.names import Names, add_names
 from django_pgbroker.store.partitions import ensure_partitions
-
-DEFAULT_TENANT = "default"
 
 
 def is_installed(alias: str) -> bool:
@@ -25,17 +22,8 @@ def prepare_database(alias: str) -> None:
         ConfigurationError: ``settings.PGBROKER`` is wrong.
         django.db.DatabaseError: as the server answered.
     """
-    add_names(CallerGateway(alias), _declared_names())
+    declare_names(alias)
     _prepare_partitions(alias)
-
-
-def _declared_names() -> Names:
-    settings = get_settings()
-    return Names(
-        queues={name: queue.ageing_seconds for name, queue in (settings.queues or {}).items()},
-        job_types=[job_type.name for job_type in registry.all()],
-        tenants=[DEFAULT_TENANT],
-    )
 
 
 def _prepare_partitions(alias: str) -> None:
