@@ -140,7 +140,7 @@ class Worker:
             return False
         try:
             return not self._session.has_unfinished_work()
-        except _CONNECTION_ERRORS as error:
+        except psycopg.Error as error:
             self._recover(error)
             return False
 
@@ -156,7 +156,7 @@ class Worker:
             self._drain()
         try:
             self._run_turn()
-        except _CONNECTION_ERRORS as error:
+        except psycopg.Error as error:
             self._recover(error)
 
     def _accept(self, verdicts: list[Verdict]) -> None:
