@@ -37,8 +37,10 @@ class Listener(threading.Thread):
 
     def stop(self) -> None:
         """End the thread at once, unless it is connecting."""
-        self._stopped.set()
-        os.write(self._stop_writer, b".")
+        if not self._stopped.is_set():
+            # Before the flag: once it is set, the thread may end and close the pipe, whose number somebody else gets.
+            os.write(self._stop_writer, b".")
+            self._stopped.set()
 
     def run(self) -> None:
         """Listen, and again after every error."""
