@@ -14,7 +14,10 @@ from tests.maintenance.waiting import wait_until
 
 __all__ = ["rows"]
 
-BACKEND = "select pid from pg_stat_activity where datname = current_database() and application_name = 'pgbroker listener ears'"
+BACKEND = (
+    "select pid from pg_stat_activity "
+    "where datname = current_database() and application_name = 'pgbroker listener ears'"
+)
 
 
 @pytest.fixture
@@ -112,3 +115,14 @@ def test_a_stop_ends_it_within_about_a_second_and_closes_its_connection(rows, he
     wait_until(lambda: rows.one(BACKEND) is None, "its backend is gone")
     with pytest.raises(Empty):
         heard.get_nowait()
+
+
+def test_a_stop_while_it_waits_for_its_next_try_is_as_good_as_any_other(heard, monkeypatch):
+    def fail(_wrapper):
+        raise RuntimeError("the vault is away")
+
+    monkeypatch.setattr(DatabaseWrapper, "get_connection_params", fail)
+    for _ in range(100):
+        with listening(heard) as listener:
+            wait_until(lambda listener=listener: listener._is_lost, "its first try failed")
+    listener.stop()

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -55,9 +56,12 @@ def test_every_change_is_told_after_the_flag_is_set():
 
 def test_the_handlers_that_were_there_before_are_back_after_the_block():
     before = [signal.getsignal(number) for number in SIGNALS]
-    with pytest.raises(ZeroDivisionError), Stopping().on_signals():
-        assert [signal.getsignal(number) for number in SIGNALS] != before
-        1 / 0  # noqa: B018
+    stopping = Stopping()
+    with stopping.on_signals():
+        assert [signal.getsignal(number) for number in SIGNALS] == [stopping._receive] * 2
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+    with suppress(ZeroDivisionError), stopping.on_signals():
+        raise ZeroDivisionError
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 

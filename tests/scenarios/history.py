@@ -31,14 +31,14 @@ def check_history(job_ids: Iterable[int]) -> None:
 def _find_lost(job_ids: set[int]) -> list[str]:
     live = set(Job.objects.filter(pk__in=job_ids).values_list("pk", flat=True))
     archived = Counter(ArchivedJob.objects.filter(pk__in=job_ids).values_list("pk", flat=True))
-    return [f"job {job_id} is nowhere" for job_id in job_ids - live - archived.keys()] + [
-        f"job {job_id} is in {places} places" for job_id in job_ids if (places := archived[job_id] + (job_id in live)) > 1
-    ]
+    places = {job_id: archived[job_id] + (job_id in live) for job_id in job_ids}
+    return [f"job {job_id} is in {count} places instead of one" for job_id, count in places.items() if count != 1]
 
 
 def _find_half_archived(job_ids: set[int]) -> list[str]:
     states = dict(ArchivedJob.objects.filter(pk__in=job_ids).values_list("pk", "state"))
-    faults = [f"job {job_id} is archived as {state}" for job_id, state in states.items() if state not in FINISHED_STATES]
+    unfinished = {job_id: state for job_id, state in states.items() if state not in FINISHED_STATES}
+    faults = [f"job {job_id} is archived as {state}" for job_id, state in unfinished.items()]
     with connection.cursor() as cursor:
         cursor.execute(
             "select job_id from pgbroker.job_payload where not exists (select from pgbroker.job where job.id = job_id)"
@@ -53,9 +53,7 @@ def _find_repeated_ends(job_ids: set[int]) -> list[str]:
         Execution.objects.filter(job_id__in=job_ids, outcome=Outcome.COMPLETED).values_list("job_id", flat=True)
     )
     faults += [f"job {job_id} completed {count} times" for job_id, count in ends.items() if count > 1]
-    done = set(
-        ArchivedJob.objects.filter(pk__in=job_ids, state=JobState.COMPLETED).values_list("pk", flat=True)
-    )
+    done = set(ArchivedJob.objects.filter(pk__in=job_ids, state=JobState.COMPLETED).values_list("pk", flat=True))
     faults += [f"job {job_id} is completed without an execution that says so" for job_id in done - ends.keys()]
     faults += [f"job {job_id} completed in its history but not in the archive" for job_id in ends.keys() - done]
     tokens = Counter(Execution.objects.filter(job_id__in=job_ids).values_list("job_id", "lease_token"))

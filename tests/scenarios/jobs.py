@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+from asgiref.sync import sync_to_async
 from django.db import connection
 
 from django_pgbroker import Constant, job
@@ -66,7 +67,7 @@ def stubborn():
 
 @job("scenario.stubborn_async", retry=Constant(0))
 async def stubborn_async():
-    await asyncio.to_thread(os.getpid)
+    await sync_to_async(tell)("begun")
     await asyncio.sleep(LIMIT_SECONDS)
 
 

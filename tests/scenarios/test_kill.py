@@ -2,8 +2,6 @@
 
 import signal
 
-import pytest
-
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import ArchivedJob, Execution
 from django_pgbroker.store.reclaim import reclaim_jobs
@@ -16,32 +14,37 @@ def outcomes(handle):
     return [Outcome(execution.outcome) for execution in found]
 
 
-@pytest.mark.parametrize("row_is_deleted", [False, True], ids=["its row stays", "its row is deleted"])
-def test_the_job_of_a_killed_worker_completes_elsewhere_within_lease_and_sweep(start, story, rows, row_is_deleted):
-    start("--concurrency", "1")
-    start("--concurrency", "1")
-    handle = story.enqueue(jobs.kill_the_first_time)
-    wait_until(lambda: story.count("begun"), "one of them runs it and dies")
-    if row_is_deleted:
-        rows.run("delete from pgbroker.worker where id = (select worker_id from pgbroker.job)")
+def test_the_jobs_of_killed_workers_complete_elsewhere_within_lease_and_sweep(start, story, rows):
+    """One of them leaves its presence row behind, of the other even that is gone."""
+    workers = [start("--concurrency", "1", wait=False) for _ in range(3)]
+    for worker in workers:
+        worker.wait_until_ready()
+    handles = [story.enqueue(jobs.kill_the_first_time) for _ in range(2)]
+    wait_until(lambda: story.count("begun") == 2, "two workers run them and die")
+    rows.run("delete from pgbroker.worker where id = (select max(worker_id) from pgbroker.job)")
 
-    wait_until(lambda: handle.status() is JobState.COMPLETED, "the other one completed it")
+    wait_until(lambda: {handle.status() for handle in handles} == {JobState.COMPLETED}, "the third one completes them")
 
-    assert outcomes(handle) == [Outcome.LOST, Outcome.COMPLETED]
-    done = ArchivedJob.objects.get(pk=handle.id)
-    assert (done.attempt, done.deaths) == (2, 1)
-    assert story.count("done") == 1
-    lost = Execution.objects.get(job_id=handle.id, outcome=Outcome.LOST)
-    # a lease of 2 s, perhaps renewed once, and a sweep every 0.2 s; the rest is for a busy machine
-    assert 2 <= (lost.finished_at - lost.leased_at).total_seconds() < 5
+    assert sum(worker.lives for worker in workers) == 1
+    assert story.count("done") == 2
+    for handle in handles:
+        assert outcomes(handle) == [Outcome.LOST, Outcome.COMPLETED]
+        done = ArchivedJob.objects.get(pk=handle.id)
+        assert (done.attempt, done.deaths) == (2, 1)
+        lost = Execution.objects.get(job_id=handle.id, outcome=Outcome.LOST)
+        # a lease of 2 s, perhaps renewed once, and a sweep every 0.2 s; the rest is for a busy machine
+        assert 2 <= (lost.finished_at - lost.leased_at).total_seconds() < 5
 
 
 def test_the_verdict_of_a_zombie_is_refused_and_the_zombie_lives_on(start, story, rows):
-    zombie = start("--concurrency", "1", "--no-maintenance")
+    zombie = start("--concurrency", "1", "--no-maintenance", wait=False)
+    other = start("--concurrency", "1", wait=False)
+    zombie.wait_until_ready()
+    other.wait_until_ready().send(signal.SIGSTOP)
     handle = story.enqueue(jobs.gated, gate="open")
     wait_until(lambda: story.count("begun") == 1, "it runs")
     zombie.send(signal.SIGSTOP)
-    start("--concurrency", "1")
+    other.send(signal.SIGCONT)
     wait_until(lambda: story.count("begun") == 2, "another worker runs it too, for the lease is over")
     story.open("open")
     wait_until(lambda: handle.status() is JobState.COMPLETED, "the other worker completed it")
@@ -68,12 +71,10 @@ def test_a_job_that_kills_its_process_runs_max_attempts_times_and_is_then_dead(s
         assert story.count("begun") == attempt
         rows.run("update pgbroker.job set lease_expires_at = now() - interval '1 s'")
         if attempt == 2:
-            beside = story.enqueue(jobs.quick)
+            beside = story.enqueue(jobs.quick.using(priority="user"))
     wait_until(lambda: reclaim_jobs(gateway, batch=10), "its last claim is taken back")
 
     dead = ArchivedJob.objects.get(pk=handle.id)
     assert (dead.state, dead.reason, dead.attempt, dead.deaths) == (JobState.DEAD, "worker lost", 3, 3)
     assert outcomes(handle) == [Outcome.LOST] * 3
-    start("--until-empty").wait()
-    assert beside.status() is JobState.COMPLETED
-    assert story.count("begun") == 3
+    assert beside.status() is JobState.COMPLETED, "other jobs keep flowing"

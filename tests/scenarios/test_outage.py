@@ -37,7 +37,8 @@ def ask(server, text):
     with psycopg.connect(
         host=str(server.place.sockets), user="postgres", dbname="pgbroker", autocommit=True
     ) as connection:
-        row = connection.execute(text).fetchone()
+        cursor = connection.execute(text)
+        row = cursor.fetchone() if cursor.description else None
         return row[0] if row else None
 
 
@@ -59,6 +60,7 @@ def test_workers_outlive_an_outage_answer_signals_in_it_and_then_take_the_next_j
         assert leaver.wait(5) == 0
         assert time.monotonic() - began < 5
 
+        told = [len(worker.lines) for worker in (leaver, stayer)]
         server.attach()
         new = ManageProcess(("shell", "-c", ENQUEUE), {}, database)
         assert new.wait(60) == 0, new.output
@@ -70,8 +72,8 @@ def test_workers_outlive_an_outage_answer_signals_in_it_and_then_take_the_next_j
     finally:
         for worker in (leaver, stayer):
             worker.kill()
+    assert max(told) < 20, leaver.output + stayer.output
     for worker in (leaver, stayer):
-        assert len(worker.lines) < 60, worker.output
         assert worker.output.count("worker.database_lost") == 1
 
 
@@ -83,8 +85,7 @@ def test_a_database_that_is_not_migrated_is_an_error_that_says_so(server):
         assert worker.wait(30) == 1
     finally:
         worker.kill()
-    assert "CommandError: " in worker.output
-    assert "migrate" in worker.lines[-1]
+    assert "CommandError: the database cannot be used (is it migrated?)" in worker.output
     assert "Traceback" not in worker.output
 
 

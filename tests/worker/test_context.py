@@ -20,7 +20,7 @@ def run(handler, *, arguments=None, stopping=(), **columns):
 def test_the_context_tells_all_about_the_job():
     seen = []
     verdict = run(
-        lambda ctx: seen.append(ctx),
+        lambda ctx: seen.extend([ctx]),
         attempt=2, max_attempts=5, correlation_id="c-1", headers='{"trace": "abc"}', deadline_at=1_700_000_000.0,
     )  # fmt: skip
     assert verdict.error is None
@@ -35,7 +35,7 @@ def test_the_context_tells_all_about_the_job():
 
 def test_a_job_without_extras_has_no_deadline_and_no_headers():
     seen = []
-    run(lambda ctx: seen.append(ctx))
+    run(lambda ctx: seen.extend([ctx]))
     assert (seen[0].deadline_at, seen[0].headers, seen[0].correlation_id) == (None, {}, None)
 
 

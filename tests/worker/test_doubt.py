@@ -1,4 +1,4 @@
-"""After a connection that was lost in a commit: what was recorded is not recorded twice, what was granted is given back."""
+"""After a commit in doubt: what was recorded is not recorded twice, what was granted is given back."""
 
 import pytest
 

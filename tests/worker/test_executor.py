@@ -15,8 +15,10 @@ from django_pgbroker.registry import JobType
 from django_pgbroker.worker.executor import Directory, Executor
 from tests.worker.claims import make_claim
 
+HALF_A_MINUTE = Constant(30)
 
-def execute(handler, arguments=None, *, limit=65_536, retry=Constant(30), store_result=True, **columns):
+
+def execute(handler, arguments=None, *, limit=65_536, retry=HALF_A_MINUTE, store_result=True, **columns):
     """Run ``handler`` as one claimed job and return its verdict."""
     job_type = JobType("tests.any", handler, retry_policy=retry, store_result=store_result)
     executor = Executor(Directory({1: job_type}, {1: "default"}, {1: "acme"}), limit, lambda _: False)
@@ -132,11 +134,14 @@ def test_a_result_that_cannot_be_stored_does_not_undo_the_work(value, hint):
 
 
 def test_a_result_whose_type_is_hostile_is_a_failure_and_not_the_end_of_the_slot():
+    def make_hostile():
+        return Hostile()
+
     class Hostile(dict):
         def __class__(self):
             raise SystemExit
 
-    assert execute(lambda: Hostile()).outcome in {Outcome.COMPLETED, Outcome.FAILED}
+    assert execute(make_hostile).outcome in {Outcome.COMPLETED, Outcome.FAILED}
 
 
 def test_a_job_type_that_stores_no_result_has_none_whatever_it_returns():
@@ -220,6 +225,10 @@ def test_the_run_time_is_measured_for_success_and_failure():
 letter = contextvars.ContextVar("letter", default="none")
 
 
+def read_letter():
+    return letter.get()
+
+
 def test_what_a_handler_sets_in_its_context_does_not_reach_the_next_job():
     def set_letter():
         letter.set("a")
@@ -230,9 +239,9 @@ def test_what_a_handler_sets_in_its_context_does_not_reach_the_next_job():
         return letter.get()
 
     assert execute(set_letter).result == '"a"'
-    assert execute(lambda: letter.get()).result == '"none"'
+    assert execute(read_letter).result == '"none"'
     assert execute(set_letter_async).result == '"b"'
-    assert execute(lambda: letter.get()).result == '"none"'
+    assert execute(read_letter).result == '"none"'
 
 
 def events(caplog):

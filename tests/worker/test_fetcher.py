@@ -108,7 +108,7 @@ def test_a_claim_for_a_few_jobs_waits_while_all_slots_have_work():
 def test_only_queues_that_are_due_share_the_room():
     busy, idle = lane("busy", 1), lane("idle", 1)
     idle.learn(idle.look(4, now=0.0), [], Promotion(0, None), now=0.0)
-    assert 0 < idle.next_look_at
+    assert idle.next_look_at > 0
     assert batches(fetcher(busy, idle), now=0.0) == {"busy": 4}
     assert batches(fetcher(busy, idle), now=60.0) == {"busy": 2, "idle": 2}
 

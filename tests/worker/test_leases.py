@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from django_pgbroker import pause_queue
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import ArchivedJob, Execution, Job
 from django_pgbroker.store.reclaim import reclaim_jobs
@@ -12,8 +13,9 @@ from tests.maintenance.waiting import wait_until
 
 QUICK_LEASES = {"POLL_MAX_SECONDS": 0.1, "LEASE_SECONDS": 2, "HEARTBEAT_SECONDS": 0.5, "DRAIN_SECONDS": 10}
 
-HEARTBEAT = "select pid from pg_stat_activity where datname = current_database() and application_name like 'pgbroker heartbeat%%'"
-TURNS = "select pid from pg_stat_activity where datname = current_database() and application_name like 'pgbroker worker%%'"
+BACKENDS = "select pid from pg_stat_activity where datname = current_database() and application_name like "
+HEARTBEAT = f"{BACKENDS} 'pgbroker heartbeat%%'"
+TURNS = f"{BACKENDS} 'pgbroker worker%%'"
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +27,18 @@ def events(caplog, *names):
     return [record.event for record in caplog.records if getattr(record, "event", None) in names]
 
 
-def lose(rows, gateway, handle):
-    """Another process reclaims the job, as if this worker had been silent for too long."""
+@pytest.fixture
+def lose(rows):
+    """Has another process take a job back, as if its worker had been silent for too long."""
 
-    def reclaim():
-        rows.run("update pgbroker.job set lease_expires_at = now() - interval '1 s' where id = %s", handle.id)
-        return [taken.id for taken in reclaim_jobs(gateway, batch=10)] == [handle.id]
+    def lose(handle):
+        def reclaim():
+            rows.run("update pgbroker.job set lease_expires_at = now() - interval '1 s' where id = %s", handle.id)
+            return [taken.id for taken in reclaim_jobs(rows.gateway, batch=10)] == [handle.id]
 
-    wait_until(reclaim, "the job is taken back, although its worker may just renew the lease")
+        wait_until(reclaim, "the job is taken back, although its worker may just renew the lease")
+
+    return lose
 
 
 def outcomes(handle):
@@ -40,7 +46,7 @@ def outcomes(handle):
     return [Outcome(execution.outcome) for execution in found]
 
 
-def test_a_job_that_outlives_several_leases_runs_once(declare, start, gate, gateway, rows):
+def test_a_job_that_outlives_several_leases_runs_once(declare, start, gate, rows):
     @declare()
     def slow():
         gate.wait()
@@ -51,14 +57,14 @@ def test_a_job_that_outlives_several_leases_runs_once(declare, start, gate, gate
     first = rows.one("select lease_expires_at from pgbroker.job")
     renewed = "select lease_expires_at >= %s::timestamptz + interval '2.5 s' from pgbroker.job"
     wait_until(lambda: rows.one(renewed, first), "more than one lease has passed")
-    assert reclaim_jobs(gateway, batch=10) == []
+    assert reclaim_jobs(rows.gateway, batch=10) == []
     assert rows.one("select started_at is not null from pgbroker.job")
     gate.open()
     wait_until(lambda: handle.status() is JobState.COMPLETED, "it finished")
     assert outcomes(handle) == [Outcome.COMPLETED]
 
 
-def test_claims_that_wait_behind_a_stuck_handler_are_handed_back_uncounted_and_run_elsewhere(declare, start, gate, rows):
+def test_claims_that_wait_behind_a_stuck_handler_go_back_uncounted_and_run_elsewhere(declare, start, gate, rows):
     @declare()
     def quick(number):
         if number == 300:
@@ -74,9 +80,7 @@ def test_claims_that_wait_behind_a_stuck_handler_are_handed_back_uncounted_and_r
     assert rows.one("select count(*) from pgbroker.execution where attempt = 1 and outcome = 1") == 399
 
 
-def test_a_renewal_whose_connection_was_cut_is_tried_again_and_the_job_runs_once(
-    declare, start, gate, rows, gateway, caplog
-):
+def test_a_renewal_whose_connection_was_cut_is_tried_again_and_the_job_runs_once(declare, start, gate, rows, caplog):
     @declare()
     def slow():
         gate.wait()
@@ -91,7 +95,7 @@ def test_a_renewal_whose_connection_was_cut_is_tried_again_and_the_job_runs_once
         wait_until(lambda: "lease.renewal_resumed" in events(caplog, "lease.renewal_resumed"), "it renews again")
         expires = rows.one("select lease_expires_at from pgbroker.job")
         wait_until(lambda: rows.one("select lease_expires_at > %s from pgbroker.job", expires), "it really does")
-        assert reclaim_jobs(gateway, batch=10) == []
+        assert reclaim_jobs(rows.gateway, batch=10) == []
         gate.open()
         wait_until(lambda: handle.status() is JobState.COMPLETED, "it finished")
     assert outcomes(handle) == [Outcome.COMPLETED]
@@ -119,9 +123,7 @@ def test_one_job_row_that_somebody_holds_does_not_stall_the_other_leases(declare
     assert outcomes(held) == outcomes(other) == [Outcome.COMPLETED]
 
 
-def test_a_lost_lease_is_told_to_the_handler_whose_verdict_then_changes_nothing(
-    declare, start, gate, rows, gateway, caplog
-):
+def test_a_lost_lease_is_told_to_the_handler_whose_verdict_then_changes_nothing(declare, start, gate, lose, caplog):
     told = threading.Event()
 
     @declare(queue="lost")
@@ -135,10 +137,8 @@ def test_a_lost_lease_is_told_to_the_handler_whose_verdict_then_changes_nothing(
     with caplog.at_level(logging.INFO, "django_pgbroker"):
         worker = start("lost")
         gate.wait_until_arrived()
-        from django_pgbroker import pause_queue
-
         pause_queue("lost", actor="test")
-        lose(rows, gateway, handle)
+        lose(handle)
         gate.open()
         wait_until(told.is_set, "the handler ended")
         wait_until(lambda: len(events(caplog, "lease.lost")) == 2, "the loss and the refusal are logged")
@@ -150,7 +150,7 @@ def test_a_lost_lease_is_told_to_the_handler_whose_verdict_then_changes_nothing(
     assert "completed was refused" in lost[-1].getMessage()
 
 
-def test_a_failure_of_a_lost_claim_burns_no_attempt_of_the_next_one(declare, start, gate, rows, gateway):
+def test_a_failure_of_a_lost_claim_burns_no_attempt_of_the_next_one(declare, start, gate, lose):
     @declare(queue="lost", max_attempts=2)
     def slow():
         gate.wait()
@@ -159,10 +159,8 @@ def test_a_failure_of_a_lost_claim_burns_no_attempt_of_the_next_one(declare, sta
     handle = slow.enqueue()
     worker = start("lost")
     gate.wait_until_arrived()
-    from django_pgbroker import pause_queue
-
     pause_queue("lost", actor="test")
-    lose(rows, gateway, handle)
+    lose(handle)
     gate.open()
     worker.drain()
     assert Job.objects.get(pk=handle.id).attempt == 1
@@ -170,7 +168,7 @@ def test_a_failure_of_a_lost_claim_burns_no_attempt_of_the_next_one(declare, sta
 
 
 def test_a_worker_that_claims_a_job_again_which_it_lost_itself_takes_the_verdict_of_the_second_run_only(
-    declare, start, rows, gateway, caplog
+    declare, start, lose, caplog
 ):
     runs, let_go = [], [threading.Event(), threading.Event()]
     stops = {}
@@ -187,7 +185,7 @@ def test_a_worker_that_claims_a_job_again_which_it_lost_itself_takes_the_verdict
     with caplog.at_level(logging.INFO, "django_pgbroker"):
         worker = start(concurrency=2)
         wait_until(lambda: len(runs) == 1, "it runs")
-        lose(rows, gateway, handle)
+        lose(handle)
         wait_until(lambda: len(runs) == 2, "the same worker runs it again", seconds=20)
         let_go[0].set()
         wait_until(lambda: 0 in stops, "the first run ended")
@@ -201,7 +199,7 @@ def test_a_worker_that_claims_a_job_again_which_it_lost_itself_takes_the_verdict
     assert stops == {0: True, 1: False}
 
 
-def test_both_verdicts_of_a_job_that_ran_twice_here_may_come_at_the_same_moment(declare, start, rows, gateway, gate):
+def test_both_verdicts_of_a_job_that_ran_twice_here_may_come_at_the_same_moment(declare, start, lose, gate):
     runs = []
 
     @declare()
@@ -213,7 +211,7 @@ def test_both_verdicts_of_a_job_that_ran_twice_here_may_come_at_the_same_moment(
     handle = slow.enqueue()
     worker = start(concurrency=2)
     gate.wait_until_arrived()
-    lose(rows, gateway, handle)
+    lose(handle)
     gate.wait_until_arrived()
     gate.open()
     wait_until(lambda: handle.status() is JobState.COMPLETED, "it is done")
@@ -241,7 +239,7 @@ def test_a_verdict_whose_row_somebody_holds_is_recorded_when_the_row_is_free(dec
 
 
 def test_a_job_that_ends_while_its_interruption_waits_for_its_row_costs_nobody_anything(
-    declare, start, gate, rows, rival, settings
+    declare, start, gate, rival, settings
 ):
     settings.PGBROKER = {**QUICK_LEASES, "DRAIN_SECONDS": 0.1}
 
@@ -259,7 +257,7 @@ def test_a_job_that_ends_while_its_interruption_waits_for_its_row_costs_nobody_a
         wait_until(lambda: worker.worker._verdicts or not worker.lives, "the interruption waits")
         gate.open()
         wait_until(lambda: not worker.worker._slots.running_ids(), "the handler ended")
-        wait_until(lambda: worker.worker._mailbox._items.empty(), "the verdict has arrived")
+        wait_until(worker.worker._mailbox._items.empty, "the verdict has arrived")
     assert worker.join() == 0
     assert outcomes(handle) in ([Outcome.INTERRUPTED], [Outcome.COMPLETED])
     assert handle.status() in {JobState.PENDING, JobState.COMPLETED}

@@ -1,6 +1,7 @@
 """What operators ask of a worker by its row, how it stops, and what its row says meanwhile."""
 
 import logging
+import threading
 
 import pytest
 
@@ -90,16 +91,17 @@ def test_an_order_to_stop_hands_back_what_runs_at_once_and_uncounted(stuck, star
 
 
 def test_a_drain_tells_the_handlers_to_stop(declare, start):
-    told = []
+    begun, told = threading.Event(), []
 
     @declare()
     def polite(ctx):
+        begun.set()
         wait_until(ctx.should_stop, "the handler is told")
         told.append(1)
 
     handle = polite.enqueue()
     worker = start(concurrency=1)
-    wait_until(lambda: handle.status() is JobState.RUNNING, "it runs")
+    wait_until(begun.is_set, "it runs")
     assert worker.drain() == 0
     assert (told, handle.status()) == ([1], JobState.COMPLETED)
 
