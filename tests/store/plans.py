@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,34 +34,46 @@ class Plan:
     rows: dict[str, float] = field(default_factory=dict)
 
 
-@contextmanager
-def prepared(gateway: Gateway, name: str, params: Mapping[str, Any]) -> Iterator[sql.Composed]:
-    """The statement as one prepared on the server, its parameters typed by the text; the value executes it."""
-    order = list(dict.fromkeys(_PLACEHOLDER.findall(statement(name).text)))
+def prepare(gateway: Gateway, name: str) -> None:
+    """Prepare the statement on the server under its own name, its parameters typed by the text."""
+    order = _order(name)
     text = _PLACEHOLDER.sub(lambda found: f"${order.index(found[1]) + 1}", statement(name).text)
-    gateway.connection.execute(f"prepare probe as {text}", prepare=False)
-    values = sql.SQL(", ").join(sql.Literal(params[key]) for key in order)
-    try:
-        yield sql.SQL("execute probe ({})").format(values)
-    finally:
-        gateway.connection.execute("deallocate probe", prepare=False)
+    gateway.connection.execute(f"prepare {name} as {text}", prepare=False)
+
+
+def explain_prepared(gateway: Gateway, name: str, params: Mapping[str, Any]) -> Plan:
+    """Run the prepared statement once in a transaction that is rolled back, and say what the planner did."""
+    with gateway.connection.transaction(force_rollback=True):
+        return _explain(gateway, name, params)
 
 
 def explain(gateway: Gateway, name: str, params: Mapping[str, Any]) -> Plan:
-    """Run the statement once in a transaction that is rolled back, and say what the planner did.
+    """Plan the statement now, run it in a transaction that is rolled back, and say what the planner did.
 
     Args:
         gateway: its session settings count; ``plan_cache_mode`` says whether the plan is generic.
         name: of the statement.
         params: all of them.
     """
-    with gateway.connection.transaction(force_rollback=True), prepared(gateway, name, params) as call:
-        asked = sql.SQL("explain (analyze, timing off, format json) {}").format(call)
-        [[found]] = gateway.connection.execute(asked, prepare=False).fetchall()
+    with gateway.connection.transaction(force_rollback=True):
+        prepare(gateway, name)
+        plan = _explain(gateway, name, params)
+        gateway.connection.execute(f"deallocate {name}", prepare=False)
+        return plan
+
+
+def _explain(gateway: Gateway, name: str, params: Mapping[str, Any]) -> Plan:
+    values = sql.SQL(", ").join(sql.Literal(params[key]) for key in _order(name))
+    asked = sql.SQL("explain (analyze, timing off, format json) execute {} ({})").format(sql.Identifier(name), values)
+    [[found]] = gateway.connection.execute(asked, prepare=False).fetchall()
     plan = Plan(text=str(found))
     for node in _walk(found[0]["Plan"]):
         _note(plan, node)
     return plan
+
+
+def _order(name: str) -> list[str]:
+    return list(dict.fromkeys(_PLACEHOLDER.findall(statement(name).text)))
 
 
 def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

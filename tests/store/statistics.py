@@ -130,10 +130,11 @@ def add_work(fields: Fields) -> Work:
             " order by id desc offset %s limit %s))",
             offset * 2_000, BATCH * 2,
         )  # fmt: skip
-    return Work(held, [claim.id for claim in done], _params(fields, held, done))
+    return Work(held, [claim.id for claim in done], make_params(fields, held, done))
 
 
-def _params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) -> dict[str, dict[str, Any]]:
+def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) -> dict[str, dict[str, Any]]:
+    """Parameters of every statement that has a plan to be looked at."""
     ordered = sorted(held)
     ids, tokens = (array_of_integers(claim[field] for claim in ordered) for field in (0, 1))
     each = range(len(ordered))

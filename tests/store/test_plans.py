@@ -1,17 +1,18 @@
 """No statement of the hot path wades, whatever the statistics say: by EXPLAIN, with custom and with generic plans."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.db import connection
 
+from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.runtime.connections import open_gateway
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.statement import statement
 from tests.fixtures.database import empty_broker_tables
 from tests.maintenance.rows import Rows
-from tests.store.plans import Plan, explain
-from tests.store.statistics import BATCH, HONEST, STATES, Fields, Work, add_work, most_rows
+from tests.store.plans import Plan, explain, explain_prepared, prepare
+from tests.store.statistics import BATCH, HONEST, STATES, Fields, Work, add_work, make_params, most_rows
 
 # The mark has the test database made, which no fixture of one module alone does.
 pytestmark = pytest.mark.django_db
@@ -21,6 +22,8 @@ NAMES = [
     "enqueue_job", "expire_jobs", "find_job", "find_recorded_claims",
 ]  # fmt: skip
 
+NOBODY = ClaimedJob(1, 1, 1, 1, 1, 1, 3, 0, 60, 0.0, None, 1, "{}", None, None, 0.0)
+
 #: Settings that a host's connection has, and that the broker's own ones turn off.
 PLAIN = {"enable_seqscan": "on", "enable_bitmapscan": "on", "enable_sort": "on"}
 
@@ -28,13 +31,14 @@ PLAIN = {"enable_seqscan": "on", "enable_bitmapscan": "on", "enable_sort": "on"}
 class Scene:
     """One state of the tables, with a connection as the broker makes it and one without its insurance."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, before: Callable[["Scene"], None] = lambda scene: None) -> None:
         self.name = name
         assert connection.settings_dict["NAME"].startswith("test_"), "these tests empty the tables"
         self.insured = open_gateway("default", "test plans")
         self.plain = open_gateway("default", "test plain", **PLAIN)
         self.rows = Rows(open_gateway("default", "test rows", **PLAIN))
         self.fields = Fields(self.insured, self.rows)
+        before(self)
         STATES[name](self.fields)
         self.work: Work = add_work(self.fields)
         if name in HONEST:
@@ -106,3 +110,28 @@ def test_every_statement_has_a_batch_to_work_on_in_this_state(scene):
         "find_lapsed_jobs": BATCH, "enqueue_job": 1, "expire_jobs": BATCH, "find_job": 1, "find_recorded_claims": BATCH,
     }  # fmt: skip
     assert answers["promote_jobs"][0][0] == BATCH
+
+
+def test_plans_that_were_made_on_an_empty_table_still_hold_when_it_is_full(broker_database):
+    """A worker that started in an idle night has planned everything before the first job came."""
+    early = open_gateway("default", "test early", plan_cache_mode="force_generic_plan")
+    early.connection.prepare_threshold = None  # or psycopg would forget what is prepared whenever it rolls back
+
+    def plan_for_good(scene: Scene) -> None:
+        scene.fields.analyse()
+        for name, params in make_params(scene.fields, [NOBODY], [NOBODY]).items():
+            prepare(early, name)
+            explain_prepared(early, name, params)
+
+    scene = Scene("analysed while empty, then filled", plan_for_good)
+    try:
+        for name in NAMES:
+            plan = explain_prepared(early, name, scene.work.params[name])
+            assert not plan.read_whole, plan.text
+            assert plan.sorted_rows <= BATCH, plan.text
+            assert plan.rows.get("job", 0) <= most_rows(name, scene.running), plan.text
+        generic = "select min(generic_plans), max(custom_plans) from pg_prepared_statements where name = any(%s)"
+        assert early.connection.execute(generic, [NAMES]).fetchone() == (2, 0)
+    finally:
+        scene.close()
+        early.connection.close()
