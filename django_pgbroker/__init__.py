@@ -24,6 +24,7 @@ from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_types import job
 from django_pgbroker.operations.queues import pause_queue, resume_queue
 from django_pgbroker.store.errors import BrokerDatabaseError, EnqueueConflict
+from django_pgbroker.worker.context import JobContext, current_job
 
 __all__ = [
     "BrokerDatabaseError",
@@ -37,6 +38,7 @@ __all__ = [
     "InvalidName",
     "InvalidOption",
     "InvalidPayload",
+    "JobContext",
     "JobFailed",
     "JobHandle",
     "JobNotFinished",
@@ -51,6 +53,7 @@ __all__ = [
     "UnknownJobType",
     "UnknownQueue",
     "aenqueue",
+    "current_job",
     "enqueue",
     "job",
     "pause_queue",

@@ -21,6 +21,9 @@ class JobState(IntEnum):
         """The state as a word, the same in commands, admin and docs."""
         return self.name.lower()
 
+    def __str__(self) -> str:
+        return self.label
+
     @property
     def is_finished(self) -> bool:
         """Whether the job has left the live table."""
@@ -43,6 +46,9 @@ class Outcome(IntEnum):
     def label(self) -> str:
         """The outcome as a word, the same in commands, admin and docs."""
         return self.name.lower()
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class ParkedReason(IntEnum):
