@@ -28,8 +28,10 @@ class QueueSettings:
     ageing_seconds: int
 
 
-def _setting(default: Any, purpose: str, low: float | None = None, high: float | None = None) -> Any:
-    metadata = {"purpose": purpose, "low": low, "high": high, "default": default}
+def _setting(
+    default: Any, purpose: str, low: float | None = None, high: float | None = None, *, is_optional: bool = False
+) -> Any:
+    metadata = {"purpose": purpose, "low": low, "high": high, "default": default, "is_optional": is_optional}
     if isinstance(default, dict):
         return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -75,6 +77,11 @@ class Settings:
     prefetch_limit: int = _setting(1000, "Most jobs that a worker claims ahead of its free slots.", 0, 10_000)
     partition_period: str = _setting("week", "How much history one partition holds: `day`, `week` or `month`.")
     partition_days_ahead: int = _setting(7, "Partitions exist this many days ahead.", 1, 366)
+    retention_days: int | None = _setting(
+        90,
+        "History older than this goes, a whole partition at a time; dead letters never go by age. `None` keeps all.",
+        1, 3_650, is_optional=True,
+    )  # fmt: skip
     listen: bool = _setting(
         True, "Whether new jobs are announced by NOTIFY and workers LISTEN; polling finds them either way."
     )
@@ -118,6 +125,8 @@ def read_settings(given: Any, databases: Iterable[str]) -> Settings:
 
 def _check_value(key: str, declared: Field[Any], value: Any) -> Any:
     default, low, high = (declared.metadata[part] for part in ("default", "low", "high"))
+    if value is None and declared.metadata["is_optional"]:
+        return None
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise _bad(key, value, "must be True or False")
@@ -125,10 +134,11 @@ def _check_value(key: str, declared: Field[Any], value: Any) -> Any:
         if not isinstance(value, str) or not value:
             raise _bad(key, value, "must be a text")
     elif low is not None:
-        is_whole = declared.type is int
+        is_whole = declared.type in (int, int | None)
         kinds = (int,) if is_whole else (int, float)
         if type(value) not in kinds or not low <= value <= high:
-            raise _bad(key, value, f"must be a {'whole ' if is_whole else ''}number from {low:,} to {high:,}")
+            way_out = ", or None" if declared.metadata["is_optional"] else ""
+            raise _bad(key, value, f"must be a {'whole ' if is_whole else ''}number from {low:,} to {high:,}{way_out}")
     return value
 
 
@@ -222,6 +232,7 @@ def describe_settings() -> list[tuple[str, str, str, str]]:
     for each in fields(Settings):
         meta = each.metadata
         bounds = "" if meta["low"] is None else f"{meta['low']:,} to {meta['high']:,}"
+        bounds += ", or `None`" if meta["is_optional"] else ""
         rows.append((each.name.upper(), repr(meta["default"]), bounds, meta["purpose"]))
     return rows
 

@@ -41,9 +41,10 @@ BOUNDED = [row for row in describe_settings() if row[2]]
 
 @pytest.mark.parametrize(("key", "bounds"), [(row[0], row[2]) for row in BOUNDED])
 def test_a_number_beyond_its_documented_bounds_is_refused(key, bounds):
-    low, high = (float(bound.replace(",", "")) for bound in bounds.split(" to "))
+    span, _, none = bounds.partition(", or ")
+    low, high = (float(bound.replace(",", "")) for bound in span.split(" to "))
 
-    for value in (low - 1, high + 1, float("nan"), float("inf"), 10**5000, "5", None, True, [1]):
+    for value in (low - 1, high + 1, float("nan"), float("inf"), 10**5000, "5", True, [1], *([] if none else [None])):
         with pytest.raises(ConfigurationError, match=key):
             read(**{key: int(value) if value in (low - 1, high + 1) else value})
 
@@ -80,6 +81,13 @@ def test_a_number_beyond_its_documented_bounds_is_refused(key, bounds):
 def test_a_wrong_setting_is_refused_with_the_way_out(given, message):
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         read(**given)
+
+
+def test_none_keeps_the_history_for_ever_and_a_fraction_of_a_day_is_refused():
+    assert read().retention_days == 90
+    assert read(RETENTION_DAYS=None).retention_days is None
+    with pytest.raises(ConfigurationError, match="whole number from 1 to 3,650, or None"):
+        read(RETENTION_DAYS=1.5)
 
 
 def test_settings_that_are_no_dict_are_refused():

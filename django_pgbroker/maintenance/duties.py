@@ -6,6 +6,7 @@ from django_pgbroker.maintenance.partitioner import Partitioner
 from django_pgbroker.maintenance.presence import Presence
 from django_pgbroker.maintenance.promoter import Promoter
 from django_pgbroker.maintenance.reclaimer import Reclaimer
+from django_pgbroker.maintenance.retention import Retention
 from django_pgbroker.maintenance.sampler import Sampler
 from django_pgbroker.maintenance.stat_pruner import StatPruner
 from django_pgbroker.maintenance.unknown_types import UnknownTypes
@@ -19,6 +20,7 @@ REAPER_DUTIES: tuple[type[Duty], ...] = (
     Expirer,
     Partitioner,
     Presence,
+    Retention,
     Sampler,
     StatPruner,
     UnknownTypes,

@@ -19,8 +19,8 @@ _TRIES = 4
 #: Moving this many rows out of a default partition takes about two seconds, in which acknowledges wait.
 MOVE_LIMIT = 100_000
 
-#: One builder of partitions at a time and database.
-_PARTITION_LOCK = int.from_bytes(b"pgb:part")
+#: One process at a time and database builds partitions or drops them.
+PARTITION_LOCK = int.from_bytes(b"pgb:part")
 
 
 class Partition(NamedTuple):
@@ -102,7 +102,7 @@ def _fill(gateway: Gateway, gap: _Gap, wanted: Params) -> str | None:
         if is_outermost:
             # the look after the wait for the lock must see what others have built meanwhile
             gateway.connection.execute("set transaction isolation level read committed")
-        gateway.connection.execute("select pg_advisory_xact_lock(%s)", [_PARTITION_LOCK])
+        gateway.connection.execute("select pg_advisory_xact_lock(%s)", [PARTITION_LOCK])
         gateway.connection.execute(_LOCK_TIMEOUT)
         found = [each for each in _find_gaps(gateway, wanted) if each[:4] == gap[:4]]
         if not found:

@@ -2,7 +2,6 @@
 
 import json
 from argparse import RawDescriptionHelpFormatter
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError
 from django_pgbroker.domain.durations import describe_age, describe_seconds
 from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.domain.presence import Presence, describe_queues
+from django_pgbroker.management.columns import align_columns
 from django_pgbroker.operations.overview import (
     STALE_AFTER_SECONDS,
     Overview,
@@ -84,7 +84,7 @@ def _as_lines(overview: Overview) -> list[str]:
     if overview.unknown_types:
         rows = [(unknown.name, f"{unknown.waiting:,}") for unknown in overview.unknown_types]
         lines += ["", "No live worker knows these job types; start one whose code registers them:"]
-        lines += _columns(("job type", "waiting"), rows)
+        lines += align_columns(("job type", "waiting"), rows)
     return lines
 
 
@@ -92,7 +92,7 @@ def _queue_lines(overview: Overview) -> list[str]:
     if not overview.queues:
         return ["No queue yet: the first one appears with the first job, or is declared in settings.PGBROKER."]
     head = ("queue", "oldest pending", "pending", "running", "scheduled", "parked", "blocked", "sampled", "state")
-    lines = _columns(head, [_queue_row(queue) for queue in overview.queues])
+    lines = align_columns(head, [_queue_row(queue) for queue in overview.queues])
     if any(queue.is_stale for queue in overview.queues):
         lines.append(
             f"Warning: figures marked * are missing or older than {STALE_AFTER_SECONDS:.0f} s; "
@@ -139,16 +139,5 @@ def _worker_lines(overview: Overview) -> list[str]:
             )
             for worker in overview.workers
         ]
-        lines += _columns(("worker", "presence", "heartbeat", "running", "queues", "process", "up for"), rows)
+        lines += align_columns(("worker", "presence", "heartbeat", "running", "queues", "process", "up for"), rows)
     return lines
-
-
-def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    table = [tuple(_printable(cell) for cell in row) for row in [head, *rows]]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-
-
-def _printable(text: str) -> str:
-    """Names come from anywhere: a terminal must not obey what is in them, nor a line be broken by them."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
