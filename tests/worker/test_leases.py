@@ -167,9 +167,38 @@ def test_a_failure_of_a_lost_claim_burns_no_attempt_of_the_next_one(declare, sta
     assert outcomes(handle) == [Outcome.LOST]
 
 
+def test_a_verdict_that_comes_while_another_worker_runs_the_job_leaves_that_claim_alone(declare, start, lose, caplog):
+    runs, let_go = [], [threading.Event(), threading.Event()]
+
+    @declare()
+    def slow():
+        number = len(runs)
+        runs.append(number)
+        assert let_go[number].wait(20)
+        return f"run {number}"
+
+    handle = slow.enqueue()
+    start(concurrency=1)
+    wait_until(lambda: runs == [0], "it runs")
+    lose(handle)
+    start(concurrency=1)
+    wait_until(lambda: runs == [0, 1], "another worker runs it")
+    token = Job.objects.get(pk=handle.id).lease_token
+    let_go[0].set()
+    wait_until(lambda: "completed was refused" in caplog.text, "the verdict of the first run is refused")
+    job = Job.objects.get(pk=handle.id)
+    assert (job.state, job.lease_token) == (JobState.RUNNING, token)
+    let_go[1].set()
+    wait_until(lambda: handle.status() is JobState.COMPLETED, "the second run counts")
+    assert handle.result() == "run 1"
+    assert outcomes(handle) == [Outcome.LOST, Outcome.COMPLETED]
+
+
 def test_a_worker_that_claims_a_job_again_which_it_lost_itself_takes_the_verdict_of_the_second_run_only(
-    declare, start, lose, caplog
+    declare, start, lose, caplog, settings
 ):
+    # The next heartbeat is far away: only the second claim tells the worker that the first one is lost.
+    settings.PGBROKER = {"POLL_MAX_SECONDS": 0.1}
     runs, let_go = [], [threading.Event(), threading.Event()]
     stops = {}
 
