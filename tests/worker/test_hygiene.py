@@ -85,7 +85,8 @@ def run_two(declare, run_until_empty, notes):
         first = declare("tests.first", max_attempts=1)(handler).enqueue()
         second = declare("tests.second")(lambda: write("second")).enqueue()
         assert run_until_empty(concurrency=1) == 0
-        assert second.status() is JobState.COMPLETED
+        done = ArchivedJob.objects.get(pk=second.id)
+        assert (done.state, done.attempt) == (JobState.COMPLETED, 1)
         assert "second" in notes()
         return ArchivedJob.objects.get(pk=first.id)
 
