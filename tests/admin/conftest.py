@@ -7,6 +7,15 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
+from django_pgbroker.models import JobType, Queue
+
+
+@pytest.fixture(autouse=True)
+def without_declared_names(db: None) -> None:
+    """Migrate declares names; these tests say themselves what there is."""
+    Queue.objects.all().delete()
+    JobType.objects.all().delete()
+
 
 @pytest.fixture
 def operator(db: None) -> Client:

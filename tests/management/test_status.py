@@ -9,9 +9,16 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from django_pgbroker.models import Queue
 from tests import factories
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def without_declared_names(db: None) -> None:
+    """Migrate declares names; these tests say themselves what there is."""
+    Queue.objects.all().delete()
 
 
 def status(*arguments: str) -> str:
