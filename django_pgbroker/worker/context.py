@@ -45,7 +45,7 @@ class JobContext:
         return f"pgbroker-job-{self.id}"
 
     def should_stop(self) -> bool:
-        """Whether the handler should end soon: the worker drains, or the lease of this job is lost."""
+        """Whether the handler should end soon: the worker drains, or the lease of this job is lost or about to be."""
         return self._is_stopping(self.lease_token)
 
 

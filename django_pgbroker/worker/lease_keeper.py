@@ -59,7 +59,13 @@ class LeaseKeeper(threading.Thread):
         self._stopped = threading.Event()
         self._gateway: Gateway | None = None
         self._failures = 0
+        self._renewed_at = time.monotonic()
         self._backoff = BackoffTimer(cap_seconds=heartbeat_seconds / 2)
+
+    @property
+    def is_trust_over(self) -> bool:
+        """Whether the last renewal is so long ago that the leases are about to lapse: others will run these jobs."""
+        return time.monotonic() - self._renewed_at > self._lease_seconds - self._heartbeat_seconds / 2
 
     def stop(self) -> None:
         """End the thread as soon as it is not talking to the database."""
@@ -76,7 +82,7 @@ class LeaseKeeper(threading.Thread):
                 self._fail(error)
                 wait = self._backoff.next_seconds()
             else:
-                self._succeed()
+                self._succeed(started)
                 wait = max(0.0, self._heartbeat_seconds - (time.monotonic() - started))
         self._disconnect()
 
@@ -97,7 +103,8 @@ class LeaseKeeper(threading.Thread):
         for job_id in renew_leases(gateway, claims, begun, self._lease_seconds).stale:
             self._on_lost(job_id)
 
-    def _succeed(self) -> None:
+    def _succeed(self, started: float) -> None:
+        self._renewed_at = started
         if self._failures:
             telemetry.info("lease.renewal_resumed", "leases are renewed again", failures=self._failures)
         self._failures = 0

@@ -272,7 +272,7 @@ class Worker:
             self.stopping.request_drain()
 
     def _is_stopping_claim(self, lease_token: int) -> bool:
-        return self.stopping.drain.is_set() or lease_token in self._lost
+        return self.stopping.drain.is_set() or lease_token in self._lost or self._keeper.is_trust_over
 
     def _note_lost(self, job_id: int) -> None:
         claim = self._claims.get(job_id)

@@ -8,8 +8,7 @@ import time
 from asgiref.sync import sync_to_async
 from django.db import connection
 
-from django_pgbroker import Constant, job
-from django_pgbroker.worker.context import current_job
+from django_pgbroker import Constant, current_job, job
 
 LIMIT_SECONDS = 60
 
