@@ -106,7 +106,12 @@ def test_a_drain_tells_the_handlers_to_stop(declare, start):
     assert (told, handle.status()) == ([1], JobState.COMPLETED)
 
 
-def test_a_drain_hands_back_what_has_not_begun_as_if_it_had_never_been_claimed(declare, start, gate, rows):
+def test_a_drain_hands_back_what_has_not_begun_as_if_it_had_never_been_claimed(
+    declare, start, gate, rows, monkeypatch
+):
+    # Otherwise a backlog in which nothing moves would be handed back after a second, drain or not.
+    monkeypatch.setattr("django_pgbroker.worker.worker._STALL_SECONDS", 3600)
+
     @declare()
     def quick(number):
         if number == 300:
