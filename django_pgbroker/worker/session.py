@@ -80,7 +80,8 @@ def open_session(options: WorkerOptions) -> Session:
     """
     _check_queues(options)
     declare_names(options.database, queues=[share.name for share in options.queues])
-    connections[options.database].close()
+    if not connections[options.database].in_atomic_block:
+        connections[options.database].close()
     gateway = _open(options)
     queue_ids = find_queue_ids(gateway, [share.name for share in options.queues])
     type_ids = find_job_type_ids(gateway, registry.names())
