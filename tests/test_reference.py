@@ -6,7 +6,7 @@ import pytest
 
 from django_pgbroker.domain.states import TRANSITIONS, JobState, Outcome
 from django_pgbroker.store.statement import statement_names
-from tools.write_reference import FOLDER, pages
+from tools.write_reference import FOLDER, ROOT, pages
 
 NEXT = "run: .venv/bin/python tools/write_reference.py"
 
@@ -27,3 +27,15 @@ def test_every_state_outcome_and_legal_move_has_its_line():
         assert any(line.startswith(f"| {member.value} | *{member.label}* |") for line in lines)
     moves = {tuple(re.findall(r"\*(\w+)\*", line)) for line in lines if line.startswith("| *")}
     assert moves == {(origin.label, target.label) for origin, targets in TRANSITIONS.items() for target in targets}
+
+
+EXPLANATIONS = sorted((FOLDER.parent / "explanation").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", EXPLANATIONS, ids=lambda path: path.name)
+def test_every_test_that_a_page_names_as_its_proof_exists(path):
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text(encoding="utf-8"))
+    assert named
+    for file, test in named:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(?:async )?def {test or ''}", source, re.MULTILINE), f"{file} has no {test}"
