@@ -75,7 +75,7 @@ def test_a_failed_job_waits_as_its_retry_policy_says(declare, start):
 
 
 def test_a_job_that_waits_runs_again_as_soon_as_it_is_due(declare, start, settings):
-    settings.PGBROKER = {"POLL_MAX_SECONDS": 60}
+    settings.PGBROKER = {"POLL_MIN_SECONDS": 60, "POLL_MAX_SECONDS": 60}
     attempts = []
 
     @declare(retry=Constant(0.3))
@@ -95,14 +95,14 @@ def test_a_snooze_counts_no_attempt_and_leaves_an_execution(declare, run_until_e
     @declare(max_attempts=1)
     def patient():
         runs.append(1)
-        if len(runs) < 4:
-            raise Snooze(0, "not yet")
+        if len(runs) < 3:
+            raise Snooze(1, "not yet")
 
     handle = patient.enqueue()
     run_until_empty()
     assert handle.status() is JobState.COMPLETED
     assert ArchivedJob.objects.get(pk=handle.id).attempt == 1
-    assert history(handle) == [(1, Outcome.SNOOZED)] * 3 + [(1, Outcome.COMPLETED)]
+    assert history(handle) == [(1, Outcome.SNOOZED)] * 2 + [(1, Outcome.COMPLETED)]
 
 
 def test_a_cancel_by_the_handler_ends_the_job_with_its_reason(declare, run_until_empty):
