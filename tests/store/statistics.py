@@ -1,8 +1,8 @@
 """The live table in the states that have led planners astray, each with jobs for every statement of the hot path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.store.acknowledge import acknowledge_jobs
@@ -12,9 +12,18 @@ from tests.maintenance.rows import Rows
 from tests.store.jobs import Shop, completed
 
 BATCH = 100
-FEW, MANY = 30_000, 100_000
 
-_TABLES = ("job", "job_payload", "job_dependency", "archived_job", "execution", "stat_minute")
+
+class Size(NamedTuple):
+    """Pending jobs in the states that have misled the statistics, and in the one that has not."""
+
+    few: int
+    many: int
+
+
+SMALL = Size(few=30_000, many=100_000)
+
+TABLES = ("job", "job_payload", "job_dependency", "archived_job", "execution", "stat_minute")
 _TUNED = ("job", "job_payload", "job_dependency")
 
 
@@ -24,13 +33,16 @@ class Fields:
     Args:
         gateway: a connection as workers have it; the rows that a worker would write are written through it.
         rows: another session, which fills.
+        size: how large the tables are.
+        empties: tables that hold nothing at the start; the others are left as they are.
     """
 
-    def __init__(self, gateway: Gateway, rows: Rows) -> None:
+    def __init__(self, gateway: Gateway, rows: Rows, size: Size, empties: Collection[str]) -> None:
         self.gateway = gateway
         self.rows = rows
+        self.size = size
         assert gateway.connection.info.dbname.startswith("test_"), "this empties tables"
-        for table in _TABLES:
+        for table in empties:
             rows.run(f"truncate pgbroker.{table}")
         for table in _TUNED:
             rows.run(f"alter table pgbroker.{table} set (autovacuum_enabled = off)")
@@ -44,7 +56,7 @@ class Fields:
         )
 
     def analyse(self) -> None:
-        for table in _TABLES:
+        for table in TABLES:
             self.rows.run(f"analyze pgbroker.{table}")
 
     def restore(self) -> None:
@@ -55,34 +67,34 @@ class Fields:
 
 
 def never_analysed(fields: Fields) -> None:
-    fields.shop.fill(FEW)
+    fields.shop.fill(fields.size.few)
 
 
 def analysed_while_empty(fields: Fields) -> None:
     fields.analyse()
-    fields.shop.fill(FEW)
+    fields.shop.fill(fields.size.few)
 
 
 def all_running(fields: Fields) -> None:
-    fields.shop.fill(FEW // 3)
+    fields.shop.fill(fields.size.few // 3)
     fields.rows.run(
         "update pgbroker.job set state = 1, lease_token = nextval('pgbroker.lease_token_seq'), worker_id = 9,"
         " leased_at = now(), lease_expires_at = now() + interval '1 h'"
     )
     fields.analyse()
-    fields.shop.fill(FEW)
+    fields.shop.fill(fields.size.few)
 
 
 def drained(fields: Fields) -> None:
-    fields.shop.fill(FEW)
+    fields.shop.fill(fields.size.few)
     for table in _TUNED:
         fields.rows.run(f"delete from pgbroker.{table}")
         fields.rows.run(f"vacuum (truncate off, analyze) pgbroker.{table}")
-    fields.shop.fill(FEW)
+    fields.shop.fill(fields.size.few)
 
 
 def many_rows(fields: Fields) -> None:
-    fields.shop.fill(MANY)
+    fields.shop.fill(fields.size.many)
     fields.analyse()
 
 
@@ -170,6 +182,13 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
             "correlation_id": None, "created_by": None,
         },
     }  # fmt: skip
+
+
+#: The statements that are looked at.
+NAMES = [
+    "claim_jobs", "acknowledge_jobs", "release_dependants", "renew_leases", "promote_jobs", "find_lapsed_jobs",
+    "enqueue_job", "expire_jobs", "find_job", "find_recorded_claims",
+]  # fmt: skip
 
 
 #: Rows of the live table that a statement may touch, beyond which it wades.

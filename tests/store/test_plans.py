@@ -1,58 +1,21 @@
 """No statement of the hot path wades, whatever the statistics say: by EXPLAIN, with custom and with generic plans."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from django.db import connection
 
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.runtime.connections import open_gateway
-from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.statement import statement
 from tests.fixtures.database import empty_broker_tables
-from tests.maintenance.rows import Rows
-from tests.store.plans import Plan, explain, explain_prepared, prepare
-from tests.store.statistics import BATCH, HONEST, STATES, Fields, Work, add_work, make_params, most_rows
+from tests.store.plans import explain_prepared, prepare
+from tests.store.scene import Scene
+from tests.store.statistics import BATCH, HONEST, NAMES, STATES, make_params, most_rows
 
 # The mark has the test database made, which no fixture of one module alone does.
 pytestmark = pytest.mark.django_db
 
-NAMES = [
-    "claim_jobs", "acknowledge_jobs", "release_dependants", "renew_leases", "promote_jobs", "find_lapsed_jobs",
-    "enqueue_job", "expire_jobs", "find_job", "find_recorded_claims",
-]  # fmt: skip
-
 NOBODY = ClaimedJob(1, 1, 1, 1, 1, 1, 3, 0, 60, 0.0, None, 1, "{}", None, None, 0.0)
-
-#: Settings that a host's connection has, and that the broker's own ones turn off.
-PLAIN = {"enable_seqscan": "on", "enable_bitmapscan": "on", "enable_sort": "on"}
-
-
-class Scene:
-    """One state of the tables, with a connection as the broker makes it and one without its insurance."""
-
-    def __init__(self, name: str, before: Callable[["Scene"], None] = lambda scene: None) -> None:
-        self.name = name
-        assert connection.settings_dict["NAME"].startswith("test_"), "these tests empty the tables"
-        self.insured = open_gateway("default", "test plans")
-        self.plain = open_gateway("default", "test plain", **PLAIN)
-        self.rows = Rows(open_gateway("default", "test rows", **PLAIN))
-        self.fields = Fields(self.insured, self.rows)
-        before(self)
-        STATES[name](self.fields)
-        self.work: Work = add_work(self.fields)
-        if name in HONEST:
-            self.fields.analyse()
-        self.running = self.rows.one("select count(*) from pgbroker.job where state = 1")
-
-    def explain(self, gateway: Gateway, name: str, mode: str) -> Plan:
-        gateway.connection.execute(f"set plan_cache_mode = force_{mode}_plan")
-        return explain(gateway, name, self.work.params[name])
-
-    def close(self) -> None:
-        self.fields.restore()
-        for each in (self.insured, self.plain, self.rows.gateway):
-            each.connection.close()
 
 
 @pytest.fixture(scope="module", params=list(STATES))
@@ -123,7 +86,7 @@ def test_plans_that_were_made_on_an_empty_table_still_hold_when_it_is_full(broke
             prepare(early, name)
             explain_prepared(early, name, params)
 
-    scene = Scene("analysed while empty, then filled", plan_for_good)
+    scene = Scene("analysed while empty, then filled", before=plan_for_good)
     try:
         for name in NAMES:
             plan = explain_prepared(early, name, scene.work.params[name])
