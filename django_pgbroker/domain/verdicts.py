@@ -22,16 +22,27 @@ class Directive(Exception):
     """Base of what a handler raises to decide the fate of its own job."""
 
 
+def _is_wait(value: object, least_seconds: float) -> bool:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= least_seconds
+
+
 class Retry(Directive):
     """Count this attempt as failed and try again after a delay of the handler's choice.
 
     Args:
-        after_seconds: how long to wait; None leaves it to the retry policy of the job type.
+        after_seconds: how long to wait, 0 or more; None leaves it to the retry policy of the job type.
         reason: kept in the history.
+
+    Raises:
+        ValueError: ``after_seconds`` is no number of seconds; raised in the handler, it is an ordinary failure.
     """
 
     def __init__(self, after_seconds: float | None = None, reason: str = "") -> None:
         super().__init__(reason)
+        if after_seconds is not None and not _is_wait(after_seconds, 0):
+            raise ValueError(f"Retry(after_seconds={after_seconds!r}): give a number of seconds, 0 or more, or None")
         self.after_seconds = after_seconds
         self.reason = reason
 
@@ -40,12 +51,17 @@ class Snooze(Directive):
     """Put the job off without counting an attempt.
 
     Args:
-        seconds: how long to wait.
+        seconds: how long to wait, at least a second: nothing counts how often a job snoozes.
         reason: kept in the history.
+
+    Raises:
+        ValueError: ``seconds`` is no such number; raised in the handler, it is an ordinary failure.
     """
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason)
+        if not _is_wait(seconds, 1):
+            raise ValueError(f"Snooze({seconds!r}): give a number of seconds, 1 or more, or a timedelta")
         self.seconds = seconds
         self.reason = reason
 

@@ -2,6 +2,7 @@
 
 import math
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -100,12 +101,8 @@ def test_a_retry_on_the_last_attempt_is_a_dead_letter_with_its_reason():
     ("given_delay", "seconds"),
     [
         (timedelta(minutes=1), 60),
-        (-5, 0),
-        (float("nan"), 0),
         (float("inf"), YEAR),
         (1e300, YEAR),
-        ("soon", 0),
-        (None, 0),
         (timedelta.max, YEAR),
         (10**400, YEAR),
     ],
@@ -113,8 +110,26 @@ def test_a_retry_on_the_last_attempt_is_a_dead_letter_with_its_reason():
 )
 def test_a_delay_that_no_date_can_take_is_bounded(given_delay, seconds):
     verdict = judge(Snooze(given_delay))
-    assert verdict.delay_seconds == seconds
-    assert verdict.next_state is (JobState.SCHEDULED if seconds else JobState.PENDING)
+    assert (verdict.delay_seconds, verdict.next_state) == (seconds, JobState.SCHEDULED)
+
+
+@pytest.mark.parametrize("given_delay", [-5, 0, 0.5, float("nan"), "soon", None, True, timedelta(0)], ids=str)
+def test_a_snooze_is_a_second_at_least_or_an_error_in_the_handler(given_delay):
+    with pytest.raises(ValueError, match="give a number of seconds"):
+        Snooze(given_delay)
+
+
+@pytest.mark.parametrize("given_delay", [-5, float("nan"), "soon", False, timedelta(-1)], ids=str)
+def test_a_retry_waits_a_number_of_seconds_or_is_an_error_in_the_handler(given_delay):
+    with pytest.raises(ValueError, match="give a number of seconds"):
+        Retry(given_delay)
+
+
+@pytest.mark.parametrize("answer", [-5, float("nan"), "soon", None], ids=str)
+def test_a_retry_policy_that_answers_nonsense_means_no_delay(answer):
+    policy = SimpleNamespace(delay_seconds=lambda attempt, random: answer)
+    verdict = judge_error(claim(), ValueError(), 500, policy)
+    assert (verdict.delay_seconds, verdict.next_state) == (0, JobState.PENDING)
 
 
 def test_a_loss_spends_an_attempt_and_the_last_one_makes_a_dead_letter():
@@ -168,8 +183,8 @@ def test_a_reason_of_any_length_is_kept_within_its_limit():
 @given(
     error=st.one_of(
         st.builds(ValueError, st.text()),
-        st.builds(Snooze, st.one_of(st.floats(), st.integers(), st.timedeltas()), st.text()),
-        st.builds(Retry, st.one_of(st.none(), st.floats(), st.integers()), st.text()),
+        st.builds(Snooze, st.one_of(st.floats(1), st.integers(1), st.timedeltas(timedelta(seconds=1))), st.text()),
+        st.builds(Retry, st.one_of(st.none(), st.floats(0), st.integers(0)), st.text()),
         st.builds(Cancel, st.text()),
     ),
     attempt=st.integers(1, 32_767),

@@ -99,6 +99,14 @@ def test_a_released_job_is_where_it_was_in_the_queue(gateway, shop):
     assert shop.live(job_id) == before
 
 
+def test_an_interrupted_job_keeps_its_place_in_the_queue(gateway, shop):
+    job_id = shop.job(priority=2)
+    before = shop.live(job_id)
+    [claim] = shop.claim(gateway)
+    acknowledge_jobs(gateway, [verdict(claim, Outcome.INTERRUPTED, JobState.PENDING)])
+    assert shop.live(job_id) == {**before, "interruptions": 1}
+
+
 def test_a_retry_waits_from_now_on_and_keeps_its_priority(gateway, shop):
     claim = shop.claim_one(gateway, priority=2, due_in=-3600)
     acknowledge_jobs(gateway, [verdict(claim, Outcome.FAILED, JobState.SCHEDULED, delay_seconds=90.5)])

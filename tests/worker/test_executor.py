@@ -175,11 +175,14 @@ def test_retry_counts_and_waits_as_the_handler_says():
     assert execute(raising(Retry(5)), attempt=3, max_attempts=3).next_state is JobState.DEAD
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -5, "soon", None, 1e300])
-def test_a_delay_that_makes_no_sense_still_gives_a_verdict_that_can_be_stored(seconds):
-    verdict = execute(raising(Snooze(seconds)))
-    assert verdict.outcome is Outcome.SNOOZED
-    assert 0 <= verdict.delay_seconds <= 366 * 86_400
+@pytest.mark.parametrize("seconds", [float("nan"), -5, 0, "soon", None, True])
+def test_a_snooze_that_makes_no_sense_is_an_ordinary_failure(seconds):
+    def handler():
+        raise Snooze(seconds)
+
+    verdict = execute(handler)
+    assert (verdict.outcome, verdict.next_state) == (Outcome.FAILED, JobState.SCHEDULED)
+    assert "Snooze(" in verdict.error.message
 
 
 def test_a_reason_that_is_no_text_still_gives_a_verdict():

@@ -67,11 +67,11 @@ returned as (
         deaths = deaths + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6)::int,
         interruptions = interruptions + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 7)::int,
         available_at = case
-            when (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 0 then available_at
+            when (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] in (0, 7) then available_at
             else pgbroker.clock() + (%(delays)s::float8[])[width_bucket(id, %(ids)s::bigint[])] * interval '1 second'
         end,
         claim_order = case
-            when (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 0 then claim_order
+            when (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] in (0, 7) then claim_order
             else pgbroker.clock() + (%(delays)s::float8[])[width_bucket(id, %(ids)s::bigint[])] * interval '1 second'
                 - priority * (select ageing_seconds from pgbroker.queue where queue.id = job.queue_id) * interval '1 second'
         end,
