@@ -39,9 +39,22 @@ test_database.__test__ = False  # type: ignore[attr-defined]
 
 
 class ManageProcess:
-    """A running ``manage.py``; what it prints is collected line by line."""
+    """A running ``manage.py``; what it prints is collected line by line.
 
-    def __init__(self, arguments: tuple[str, ...], settings: dict[str, Any], database: dict[str, Any]) -> None:
+    Args:
+        arguments: of ``manage.py``.
+        settings: changes to the broker's settings.
+        database: its entry of ``DATABASES``.
+        more: further environment variables, such as another settings module.
+    """
+
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        settings: dict[str, Any],
+        database: dict[str, Any],
+        more: dict[str, str] | None = None,
+    ) -> None:
         environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
@@ -51,6 +64,7 @@ class ManageProcess:
                 "DJANGO_SETTINGS_MODULE": "tests.scenarios.settings",
                 "SCENARIO_DATABASE": json.dumps(database),
                 "SCENARIO_PGBROKER": json.dumps({**QUICK, **settings}),
+                **(more or {}),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

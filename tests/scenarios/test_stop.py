@@ -4,6 +4,7 @@ import signal
 import time
 
 import pytest
+from django.db import transaction
 
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import Execution, Job, Worker
@@ -13,10 +14,11 @@ from tests.scenarios import jobs
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_lets_what_runs_finish_and_hands_back_what_has_not_begun(start, story, rows, number):
-    for _ in range(150):
-        story.enqueue(jobs.quick)
-    running = story.enqueue(jobs.gated, gate="open")
-    behind = [story.enqueue(jobs.quick) for _ in range(50)]
+    with transaction.atomic():
+        for _ in range(150):
+            story.enqueue(jobs.quick)
+        running = story.enqueue(jobs.gated, gate="open")
+        behind = [story.enqueue(jobs.quick) for _ in range(50)]
     worker = start("--concurrency", "1")
     wait_until(lambda: story.count("begun"), "it runs")
 

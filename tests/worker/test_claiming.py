@@ -14,11 +14,17 @@ from django_pgbroker.models import ArchivedJob, Execution, Job
 from django_pgbroker.registry import registry
 from tests.maintenance.waiting import wait_until
 
+LISTENERS = (
+    "select pid from pg_stat_activity "
+    "where datname = current_database() and application_name like 'pgbroker listener%%'"
+)
+
 
 def test_until_empty_runs_every_job_once_and_ends_with_status_zero(declare, run_until_empty):
     ran = Counter()
     count = declare("tests.count")(lambda number: ran.update([number]))
-    handles = [count.enqueue(number=number) for number in range(200)]
+    with transaction.atomic():
+        handles = [count.enqueue(number=number) for number in range(200)]
 
     assert run_until_empty(concurrency=4) == 0
 
@@ -64,7 +70,7 @@ def test_without_notifications_polling_finds_the_job(declare, start, settings, r
     noop = declare("tests.noop")(lambda: 1)
     start()
     wait_until(lambda: rows.one("select count(*) from pgbroker.worker"), "the worker is there")
-    assert rows.one("select count(*) from pg_stat_activity where application_name like 'pgbroker listener%%'") == 0
+    assert rows.one(f"select count(*) from ({LISTENERS}) as listener") == 0
     handle = noop.enqueue()
     wait_until(lambda: handle.status() is JobState.COMPLETED, "it polls")
 
@@ -119,9 +125,10 @@ def test_an_urgent_job_overtakes_what_no_worker_has_claimed_yet(declare, start, 
 def test_queues_are_served_by_weight_and_the_light_one_is_not_starved(declare, start):
     order = []
     note = declare("tests.note")(lambda queue: order.extend([queue]))
-    for _ in range(60):
-        note.using(queue="heavy").enqueue(queue="heavy")
-        note.using(queue="light").enqueue(queue="light")
+    with transaction.atomic():
+        for _ in range(60):
+            note.using(queue="heavy").enqueue(queue="heavy")
+            note.using(queue="light").enqueue(queue="light")
     worker = start("heavy:9,light", concurrency=1, until_empty=True)
     worker.join()
     assert Counter(order) == {"heavy": 60, "light": 60}
@@ -233,8 +240,9 @@ def test_a_tenant_is_told_to_the_handler_by_its_name(declare, run_until_empty):
 def test_two_workers_share_the_jobs_and_run_none_of_them_twice(declare, start):
     ran = Counter()
     count = declare("tests.count")(lambda number: ran.update([number]))
-    for number in range(300):
-        count.enqueue(number=number)
+    with transaction.atomic():
+        for number in range(300):
+            count.enqueue(number=number)
     workers = [start(concurrency=2, until_empty=True) for _ in range(2)]
     assert [worker.join() for worker in workers] == [0, 0]
     assert ran == Counter(range(300))

@@ -94,11 +94,47 @@ def test_a_cheap_claim_starts_from_the_beginning_every_time(lane):
 
 
 def test_while_claims_are_dear_they_start_a_second_below_the_last_one_and_from_the_beginning_once_a_second(lane):
-    look(lane, 100.0, found=10, claim_order=5000.0, claim_seconds=0.05)
+    look(lane, 100.0, found=10, claim_order=5000.0, claim_seconds=0.02)
     assert lane.look(10, 100.1).floor == 4999.0
     assert look(lane, 100.9, found=10, claim_order=5001.0).floor == 4999.0
     assert lane.look(10, 100.95).floor == 5000.0
     assert lane.look(10, 101.0).floor == NO_FLOOR
+
+
+def heads(lane, times, **columns):
+    """The moments at which a look that finds jobs started from the beginning, in a lane that is dear."""
+    look(lane, 100.0, found=10, claim_seconds=0.02)
+    return [now for now in times if look(lane, now, found=10, **columns).floor == NO_FLOOR]
+
+
+def test_where_claims_come_many_times_a_second_fewer_than_one_in_a_hundred_starts_from_the_beginning(lane):
+    times = [100 + step / 50 for step in range(1, 1001)]
+    found = heads(lane, times, claim_seconds=0.02)
+    assert 5 <= len(found) <= 9
+
+
+def test_however_many_claims_there_are_one_starts_from_the_beginning_every_ten_seconds(lane):
+    times = [100 + step / 5 for step in range(1, 151)]
+    assert heads(lane, times, claim_seconds=0.02) == [110.0, 120.0, 130.0]
+
+
+def test_looks_from_the_beginning_take_a_twentieth_of_the_time_at_most(lane):
+    times = [100 + step / 2 for step in range(1, 61)]
+    assert heads(lane, times, claim_seconds=0.2) == [101.0, 105.0, 109.0, 113.0, 117.0, 121.0, 125.0, 129.0]
+
+
+def test_a_wake_of_a_lane_that_finds_jobs_all_the_time_does_not_make_its_next_claim_dear(lane):
+    look(lane, 100.0, found=10, claim_seconds=0.02)
+    for step in range(1, 100):
+        lane.wake()
+        assert look(lane, 100 + step / 100, found=10).floor != NO_FLOOR
+        assert lane.next_look_at <= 100 + step / 100
+
+
+def test_after_a_look_that_found_only_urgent_jobs_the_next_one_goes_on_with_those(lane):
+    look(lane, 100.0, found=10, claim_order=5000.0, claim_seconds=0.02)
+    assert look(lane, 101.0, found=10, claim_order=2000.0, claim_seconds=0.02).floor == NO_FLOOR
+    assert lane.look(10, 101.1).floor == 1999.0
 
 
 def test_a_large_batch_is_not_dear_for_being_large(lane):
@@ -108,14 +144,26 @@ def test_a_large_batch_is_not_dear_for_being_large(lane):
 
 def test_a_look_from_the_beginning_that_is_cheap_again_ends_the_floor(lane):
     look(lane, 100.0, found=10, claim_seconds=0.05)
-    look(lane, 101.5, found=10, claim_seconds=0.001)
+    assert look(lane, 101.5, found=10, claim_seconds=0.001).floor == NO_FLOOR
     assert lane.look(10, 101.6).floor == NO_FLOOR
 
 
-def test_a_wake_looks_from_the_beginning_for_there_may_be_urgent_work(lane):
-    look(lane, 100.0, found=10, claim_seconds=0.05)
-    lane.wake()
-    assert lane.look(10, 100.1).floor == NO_FLOOR
+@pytest.mark.parametrize("promotion", [None, Promotion(1, None)], ids=["woken", "promoted"])
+def test_a_wake_or_a_promotion_has_an_idle_lane_look_from_the_beginning_for_there_may_be_urgent_work(lane, promotion):
+    look(lane, 100.0, found=10, claim_seconds=0.02)
+    assert look(lane, 100.1, promotion=promotion).floor != NO_FLOOR
+    if promotion is None:
+        lane.wake()
+    assert lane.look(10, 100.41).floor == NO_FLOOR
+
+
+def test_an_idle_lane_that_is_woken_again_and_again_looks_from_the_beginning_for_a_twentieth_of_the_time(lane):
+    look(lane, 100.0, found=10, claim_seconds=0.02)
+    dear = 0
+    for step in range(1, 101):
+        lane.wake()
+        dear += look(lane, 100 + step / 100).floor == NO_FLOOR
+    assert dear == 2
 
 
 def test_a_bounded_look_that_finds_nothing_does_not_call_the_queue_empty_and_comes_again_within_a_second(lane):

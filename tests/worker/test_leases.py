@@ -4,6 +4,7 @@ import logging
 import threading
 
 import pytest
+from django.db import transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from django_pgbroker import pause_queue
@@ -71,8 +72,9 @@ def test_claims_that_wait_behind_a_stuck_handler_go_back_uncounted_and_run_elsew
         if number == 300:
             gate.wait()
 
-    for number in range(400):
-        quick.enqueue(number=number)
+    with transaction.atomic():
+        for number in range(400):
+            quick.enqueue(number=number)
     start(concurrency=1)
     gate.wait_until_arrived()
     wait_until(lambda: rows.one("select count(*) from pgbroker.job where state = 1") == 1, "only what runs is held")

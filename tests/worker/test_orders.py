@@ -4,6 +4,7 @@ import logging
 import threading
 
 import pytest
+from django.db import transaction
 
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import Execution, Job, Worker
@@ -106,9 +107,7 @@ def test_a_drain_tells_the_handlers_to_stop(declare, start):
     assert (told, handle.status()) == ([1], JobState.COMPLETED)
 
 
-def test_a_drain_hands_back_what_has_not_begun_as_if_it_had_never_been_claimed(
-    declare, start, gate, rows, monkeypatch
-):
+def test_a_drain_hands_back_what_has_not_begun_as_if_it_had_never_been_claimed(declare, start, gate, rows, monkeypatch):
     # Otherwise a backlog in which nothing moves would be handed back after a second, drain or not.
     monkeypatch.setattr("django_pgbroker.worker.worker._STALL_SECONDS", 3600)
 
@@ -117,8 +116,9 @@ def test_a_drain_hands_back_what_has_not_begun_as_if_it_had_never_been_claimed(
         if number == 300:
             gate.wait()
 
-    for number in range(400):
-        quick.enqueue(number=number)
+    with transaction.atomic():
+        for number in range(400):
+            quick.enqueue(number=number)
     before = dict(Job.objects.values_list("id", "claim_order"))
     worker = start(concurrency=1)
     gate.wait_until_arrived()
