@@ -11,7 +11,7 @@ from django_pgbroker.operations.job_types import DeclaredJob, Producer
 from tests.maintenance.connections import gateway, rows
 from tests.maintenance.rows import Rows
 from tests.scenarios.history import check_history
-from tests.scenarios.processes import ManageProcess, test_database
+from tests.scenarios.processes import ManageProcess, database_of_this_run
 
 __all__ = ["gateway", "rows"]
 
@@ -63,7 +63,7 @@ def start(story: Story) -> Iterator[Callable[..., ManageProcess]]:
     started: list[ManageProcess] = []
 
     def start(*arguments: str, settings: dict[str, Any] | None = None, wait: bool = True) -> ManageProcess:
-        process = ManageProcess(("pgbroker_worker", *arguments), settings or {}, test_database())
+        process = ManageProcess(("pgbroker_worker", *arguments), settings or {}, database_of_this_run())
         started.append(process)
         return process.wait_until_ready() if wait else process
 

@@ -22,7 +22,7 @@ QUICK = {
 }  # fmt: skip
 
 
-def test_database() -> dict[str, Any]:
+def database_of_this_run() -> dict[str, Any]:
     """The database of this test run, as settings for another process."""
     params = connections["default"].get_connection_params()
     return {
@@ -33,9 +33,6 @@ def test_database() -> dict[str, Any]:
         "HOST": params.get("host", ""),
         "PORT": str(params.get("port", "")),
     }
-
-
-test_database.__test__ = False  # type: ignore[attr-defined]
 
 
 class ManageProcess:

@@ -11,7 +11,7 @@ from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import Execution
 from tests.maintenance.waiting import wait_until
 from tests.scenarios import jobs
-from tests.scenarios.processes import QUICK, ManageProcess, test_database
+from tests.scenarios.processes import QUICK, ManageProcess, database_of_this_run
 
 ROLES = ["worker", "heartbeat", "listener", "maintenance"]
 
@@ -79,7 +79,7 @@ def test_where_nobody_can_listen_polling_goes_on_without_a_busy_loop_until_it_ca
     worker = ManageProcess(
         ("pgbroker_worker", "--concurrency", "1", "--no-maintenance"),
         {**QUICK, "HEARTBEAT_SECONDS": 1, "POLL_MAX_SECONDS": 0.5},
-        {**test_database(), "USER": "pgbroker_scenario"},
+        {**database_of_this_run(), "USER": "pgbroker_scenario"},
     )
     try:
         worker.wait_until_ready()
