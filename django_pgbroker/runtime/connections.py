@@ -7,6 +7,7 @@ from django.db import connections
 from psycopg import sql
 from psycopg.types.numeric import Int8Dumper
 
+from django_pgbroker.runtime.bounded_connection import BoundedConnection
 from django_pgbroker.store.gateway import Gateway
 
 #: PostgreSQL keeps 63 bytes of an application name.
@@ -21,6 +22,9 @@ _KEEPALIVES = {
     "tcp_user_timeout": 20_000,
     "connect_timeout": 10,
 }
+
+#: The server ends a statement after its time-out; where it has said nothing for so much longer, it will not any more.
+_GRACE_SECONDS = 5.0
 
 #: The planner settings are insurance: statistics taken on an empty table must never choose a scan of the live table.
 _SESSION_SETTINGS = {
@@ -39,6 +43,8 @@ _SESSION_SETTINGS = {
 def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.Connection[tuple[Any, ...]]:
     """Open a connection of the broker's own to the database ``alias``: autocommit, prepared statements, safe time-outs.
 
+    A server that stays silent for longer than ``statement_timeout`` and a grace is an ``OperationalError`` too.
+
     Args:
         alias: a key of ``settings.DATABASES``; a test database is followed.
         role: what the connection is for, shown in ``pg_stat_activity`` as ``pgbroker <role>``.
@@ -52,7 +58,7 @@ def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.C
     for unused in ("cursor_factory", "context", "prepare_threshold"):
         params.pop(unused, None)
     options = params.pop("options", "")
-    connection = psycopg.connect(
+    connection = BoundedConnection.connect(
         **{**_KEEPALIVES, **params},
         autocommit=True,
         prepare_threshold=0,
@@ -68,7 +74,9 @@ def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.C
         sql.SQL("set_config({}, {}, false)").format(sql.Literal(key), sql.Literal(value))
         for key, value in values.items()
     )
-    connection.execute(sql.SQL("select {}").format(assignments), prepare=False)
+    limit = sql.SQL("extract(epoch from current_setting('statement_timeout')::interval)::float8")
+    *_, seconds = connection.execute(sql.SQL("select {}, {}").format(assignments, limit), prepare=False).fetchall()[0]
+    connection.silence_seconds = seconds + min(seconds, _GRACE_SECONDS) if seconds else None
     return connection
 
 

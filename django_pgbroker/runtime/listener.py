@@ -15,6 +15,9 @@ CHANNEL = "pgbroker_wake"
 #: After this long in silence the connection is asked whether it still lives: a half-open one never errs by itself.
 _PROBE_SECONDS = 10.0
 
+#: The answer may take twice this long; a listener that hears nothing is found out after some twenty seconds in all.
+_PROBE_TIMEOUT = "5s"
+
 
 class Listener(threading.Thread):
     """A thread that LISTENs on a connection of its own and comes back by itself after any error.
@@ -61,7 +64,7 @@ class Listener(threading.Thread):
             self._stopped.wait(self._backoff.next_seconds())
 
     def _listen(self) -> None:
-        with open_connection(self._alias, self._label) as connection:
+        with open_connection(self._alias, self._label, statement_timeout=_PROBE_TIMEOUT) as connection:
             connection.execute(f"listen {CHANNEL}", prepare=False)
             self._backoff.reset()
             if self._is_lost:
