@@ -1,4 +1,7 @@
-"""Settings of the example project. DATABASE_URL, DEBUG, SECRET_KEY and PORT may come from the environment or `.env`."""
+"""Settings of the example project. DATABASE_URL, DEBUG, SECRET_KEY and PORT may come from the environment or `.env`.
+
+A name with `_FILE` behind it (DATABASE_URL_FILE, SECRET_KEY_FILE) gives the path of a file with the value instead.
+"""
 
 from pathlib import Path
 
@@ -6,13 +9,13 @@ import environ
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.Env()
+env = environ.FileAwareEnv()
 if (BASE_DIR / ".env").is_file():
     env.read_env(BASE_DIR / ".env")
 
 DEBUG = env.bool("DEBUG", default=True)
 # For development on this machine only; without DEBUG the environment must name a real one.
-SECRET_KEY = env("SECRET_KEY", default="django-insecure-for-development-only") if DEBUG else env("SECRET_KEY")
+SECRET_KEY = env("SECRET_KEY", default="django-insecure-for-development-only") if DEBUG else env("SECRET_KEY").strip()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 PORT = env.int("PORT", default=8000)
 

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import StringIO
 
 import psycopg
@@ -15,8 +16,10 @@ from django_pgbroker.maintenance.duties import DUTIES, REAPER_DUTIES
 from django_pgbroker.maintenance.partitioner import Partitioner
 from django_pgbroker.maintenance.retention import Retention
 from django_pgbroker.maintenance.runner import MaintenanceRunner
+from django_pgbroker.store.acknowledge import acknowledge_jobs
 from django_pgbroker.store.partitions import list_partitions
 from tests.maintenance.waiting import wait_until
+from tests.store.jobs import Shop, completed
 
 PARENTS = ("archived_job_finished", "execution")
 INSERT_EXECUTION = """
@@ -136,7 +139,8 @@ def test_a_long_past_goes_a_handful_of_partitions_at_a_time(gateway, rows, past)
 def test_a_reader_of_the_history_delays_retention_and_an_acknowledge_behind_it_goes_on_soon(gateway, rival, rows, past):
     """The DETACH waits for the reader, the acknowledge for the DETACH: no longer than the lock timeout."""
     past("execution", "execution_old", 120, 92)
-    Partitioner().tick(gateway, batch=10)
+    shop = Shop(rows)
+    claim = shop.claim_one(rows.gateway)
     with rival.transaction(), ThreadPoolExecutor(1) as pool:
         rival.connection.execute("select count(*) from pgbroker.execution")
         backend = gateway.connection.info.backend_pid
@@ -144,15 +148,16 @@ def test_a_reader_of_the_history_delays_retention_and_an_acknowledge_behind_it_g
         waits = "select count(*) from pg_locks where pid = %s and not granted and mode = 'AccessExclusiveLock'"
         wait_until(lambda: answer.done() or rows.one(waits, backend), "the DETACH waits for the reader")
         began = time.monotonic()
-        rows.run(INSERT_EXECUTION, 1, 0)
+        report = acknowledge_jobs(rows.gateway, [completed(claim)])
         waited = time.monotonic() - began
         with pytest.raises(psycopg.errors.LockNotAvailable):
             answer.result(10)
     # 200 ms by the server's clock; the rest is for a busy machine, and less than a second try would take
     assert waited < 2
+    assert (set(report.busy | report.stale), len(shop.executions(claim.id))) == (set(), 1)
     assert exists(rows, "execution_old")
     assert Retention().tick(gateway, batch=10).moved == 1
-    assert rows.one("select count(*) from pgbroker.execution") == 1
+    assert len(shop.executions(claim.id)) == 1
 
 
 def test_who_reads_the_old_partition_by_its_name_holds_up_nobody_else(gateway, rival, rows, past):
@@ -168,29 +173,41 @@ def test_who_reads_the_old_partition_by_its_name_holds_up_nobody_else(gateway, r
     assert Retention().tick(gateway, batch=10).moved == 1
 
 
-def test_writers_at_full_speed_lose_nothing_while_partitions_go(gateway, rows, rival, past):
-    for day in range(6):
-        past("execution", f"execution_day{day}", 200 - day, 199 - day)
-    Partitioner().tick(gateway, batch=10)
+def test_acknowledges_at_full_speed_lose_nothing_while_partitions_go(gateway, rows, rival, past):
+    for day in range(4):
+        for parent in PARENTS:
+            past(parent, f"{parent}_day{day}", 200 - day, 199 - day)
+    shop = Shop(rows)
+    shop.fill(3000)
     finished = threading.Event()
 
-    def write():
-        written = 0
-        while not finished.is_set() or written == 0:
-            rival.connection.execute(INSERT_EXECUTION, [1, -written / 86_400])
-            written += 1
-        return written
+    def work():
+        done = 0
+        while (not finished.is_set() or not done) and (claims := shop.claim(rival, 5)):
+            report = acknowledge_jobs(rival, [completed(claim) for claim in claims])
+            assert not report.busy
+            assert not report.stale
+            done += len(claims)
+        return done
 
     with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(write)
+        worker = pool.submit(work)
         try:
-            moved = Retention().tick(gateway, batch=10).moved
+            moved = 0
+            for _ in range(20):
+                with suppress(psycopg.errors.LockNotAvailable):
+                    moved += Retention().tick(gateway, batch=10).moved
+                if not any("_day" in each.name for each in list_partitions(gateway)):
+                    break
         finally:
             finished.set()
-        written = writer.result(20)
+        done = worker.result(30)
 
-    assert moved == 6
-    assert rows.one("select count(*) from pgbroker.execution") == written
+    assert moved <= 8
+    assert not [each for each in list_partitions(gateway) if "_day" in each.name]
+    assert rows.one("select count(*) from pgbroker.execution") == done
+    assert rows.one("select count(*) from pgbroker.archived_job") == done
+    assert rows.one("select count(*) from pgbroker.job") == 3000 - done
 
 
 def test_two_processes_drop_each_partition_once(gateway, rival, rows, past):
@@ -289,7 +306,7 @@ def test_the_command_drops_what_is_past_the_limit_and_says_so(rows, past):
     assert [each["name"] for each in found["partitions"]] == ["execution_old"]
     assert (found["default_rows"], found["left"], found["is_dry_run"]) == (2, [], False)
     assert not exists(rows, "execution_old")
-    assert "0 partitions" in retention()
+    assert "nothing goes" in retention()
 
 
 def test_the_command_says_what_to_do_when_somebody_reads_the_history(rows, rival, past):

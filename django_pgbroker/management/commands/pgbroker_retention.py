@@ -105,6 +105,8 @@ def _as_text(outcome: dict[str, Any]) -> str:
     if outcome["retention_days"] is None:
         return "PGBROKER['RETENTION_DAYS'] is None: history is kept for ever."
     partitions = [DuePartition(**each) for each in outcome["partitions"]]
+    if not partitions and not outcome["default_rows"]:
+        return f"No partition is older than {outcome['retention_days']} days as a whole: nothing goes."
     verb = "would go" if outcome["is_dry_run"] else "went"
     lines = []
     if partitions:
