@@ -1,7 +1,7 @@
 """What the planner does with a statement, in the states of a table that have led planners astray."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -11,6 +11,20 @@ from psycopg import sql
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.statement import statement
 from tests.maintenance.rows import Rows
+
+BATCH = 100
+
+#: The statements, their parameters, and how many rows of ``job`` they may read.
+STATEMENTS: dict[str, tuple[dict[str, Any], int]] = {
+    "expire_jobs": ({"batch": BATCH}, 4 * BATCH),
+    "find_due_queues": ({}, 20),
+    "mark_lost_workers": ({"batch": BATCH}, 0),
+    "park_unknown_jobs": ({"batch": BATCH, "head": 200}, 3 * 200 + 4 * BATCH),
+    "prune_stats": ({"batch": BATCH}, 0),
+    "prune_workers": ({"batch": BATCH}, 0),
+    "sample_queues": ({"batch": BATCH, "bound": 300, "head": 50, "max_age_seconds": 0.0}, 3 * (300 + 300 + 50) + 900),
+    "wake_known_jobs": ({"batch": BATCH}, 4 * BATCH),
+}
 
 _numbers = count()
 _PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -138,3 +152,53 @@ def drain(rows: Rows) -> None:
     for table in ("job", "job_payload", "stat_minute", "worker"):
         rows.run(f"delete from pgbroker.{table}")
         rows.run(f"vacuum (truncate off, analyze) pgbroker.{table}")
+
+
+def never_analysed(rows: Rows, size: int) -> None:
+    fill(rows, size)
+
+
+def analysed_while_empty(rows: Rows, size: int) -> None:
+    analyse(rows)
+    fill(rows, size)
+
+
+def analysed_while_all_ran(rows: Rows, size: int) -> None:
+    fill(rows, size // 10)
+    run_all(rows)
+    analyse(rows)
+    fill(rows, size)
+
+
+def drained_and_filled_again(rows: Rows, size: int) -> None:
+    fill(rows, size)
+    drain(rows)
+    fill(rows, size)
+
+
+def many(rows: Rows, size: int) -> None:
+    fill(rows, 4 * size)
+    analyse(rows)
+
+
+#: Each makes ``size`` jobs of every live state, the last one four times as many.
+STATES: list[Callable[[Rows, int], None]] = [
+    never_analysed,
+    analysed_while_empty,
+    analysed_while_all_ran,
+    drained_and_filled_again,
+    many,
+]
+
+
+def check_statements(gateway: Gateway) -> None:
+    """Each statement uses the index of its header and reads few rows, with custom and with generic plans."""
+    for name, (params, readable) in STATEMENTS.items():
+        for cache_mode in ("force_custom_plan", "force_generic_plan"):
+            plan = plan_of(gateway, name, params, cache_mode)
+            case = f"{name} {cache_mode}: {plan}"
+            wanted = {index.strip() for index in statement(name).header["index"].split(",")}
+            assert wanted <= plan.indexes, case
+            assert not plan.scanned & {"job", "job_payload", "stat_minute"}, case
+            assert plan.rows_read.get("job", 0) <= readable, case
+            assert plan.rows_read.get("stat_minute", 0) <= 4 * BATCH, case
