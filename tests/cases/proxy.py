@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connections
 
-from tests.scenarios.processes import test_database
+from tests.scenarios.processes import database_of_this_run
 
 _SIZE = 65_536
 
@@ -43,7 +43,7 @@ class Proxy:
     @property
     def database(self) -> dict[str, Any]:
         """The test database through the proxy, as Django's settings want it."""
-        return {**test_database(), "HOST": "127.0.0.1", "PORT": str(self.port), "OPTIONS": {"sslmode": "disable"}}
+        return {**database_of_this_run(), "HOST": "127.0.0.1", "PORT": str(self.port), "OPTIONS": {"sslmode": "disable"}}
 
     def hold_answers(self, role: str) -> list[Flow]:
         """From now on what the server says on connections for ``role`` is kept back."""
@@ -52,8 +52,15 @@ class Proxy:
             flow.passes.clear()
         return held
 
-    def close(self) -> None:
+    def refuse(self) -> None:
+        """From now on nobody gets in any more."""
+        # A thread in accept() keeps the socket open until it is shut down.
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
+
+    def close(self) -> None:
+        self.refuse()
         for flow in self.flows:
             flow.passes.set()
             flow.close()
