@@ -18,7 +18,11 @@ LONGEST_AGEING_SECONDS = 1_000_000
 LONGEST_TIMEOUT_SECONDS = 30 * 24 * 3600
 MOST_ATTEMPTS = 1000
 
-PARTITION_PERIODS = ("day", "week", "month")
+#: How history can be parted, and how many days that is at least.
+PARTITION_PERIODS = {"day": 1, "week": 7, "month": 28}
+
+#: Every open transaction that looks a job up locks four relations in each partition; 40 are comfortable.
+MOST_PARTITIONS = 200
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,13 @@ def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
         )
     if chosen.partition_period not in PARTITION_PERIODS:
         raise _bad("PARTITION_PERIOD", chosen.partition_period, f"must be one of {', '.join(PARTITION_PERIODS)}")
+    partitions = (chosen.retention_days or 0) // PARTITION_PERIODS[chosen.partition_period]
+    if partitions > MOST_PARTITIONS:
+        raise ConfigurationError(
+            f"PGBROKER['RETENTION_DAYS'] ({chosen.retention_days}) is {partitions:,} partitions of a "
+            f"{chosen.partition_period}, more than {MOST_PARTITIONS}: every look-up visits each of them. Lower it, or use "
+            "a longer 'PARTITION_PERIOD'"
+        )
     if chosen.heartbeat_seconds * 2 > chosen.lease_seconds:
         raise ConfigurationError(
             f"PGBROKER['HEARTBEAT_SECONDS'] ({chosen.heartbeat_seconds}) is more than half of 'LEASE_SECONDS' "

@@ -60,6 +60,8 @@ def test_a_number_beyond_its_documented_bounds_is_refused(key, bounds):
         ({"DEFAULT_MAX_ATTEMPTS": 2.5}, "whole number"),
         ({"DEFAULT_QUEUE": "two words"}, "DEFAULT_QUEUE"),
         ({"PARTITION_PERIOD": "year"}, "day, week, month"),
+        ({"PARTITION_PERIOD": "day", "RETENTION_DAYS": 365}, "365 partitions of a day, more than 200"),
+        ({"RETENTION_DAYS": 3650}, "521 partitions of a week"),
         ({"LEASE_SECONDS": 20, "HEARTBEAT_SECONDS": 11}, "more than half of 'LEASE_SECONDS'"),
         ({"POLL_MIN_SECONDS": 2, "POLL_MAX_SECONDS": 1}, "more than 'POLL_MAX_SECONDS'"),
         ({"QUEUES": ["critical"]}, "'DEFAULT_QUEUE'] names the queue 'default'"),

@@ -31,13 +31,17 @@ class Retention(Duty):
         days = get_settings().retention_days
         if days is None:
             return Swept(0)
-        pruned = prune_default_rows(gateway, days, batch)
         old = find_old_partitions(gateway, days)
-        dropped = _drop(gateway, old[:_PARTITIONS_A_TICK], days)
+        dropped, refusal = _drop(gateway, old[:_PARTITIONS_A_TICK], days)
+        # last: a default partition that has taken a whole history may be too long to be read in time
+        pruned = prune_default_rows(gateway, days, batch)
+        if refusal is not None:
+            raise refusal
         return Swept(pruned + dropped, has_more=pruned >= batch or len(old) > _PARTITIONS_A_TICK)
 
 
-def _drop(gateway: Gateway, partitions: list[OldPartition], days: int) -> int:
+def _drop(gateway: Gateway, partitions: list[OldPartition], days: int) -> tuple[int, psycopg.Error | None]:
+    """How many went, and why one of them could not."""
     dropped = 0
     refusal: psycopg.Error | None = None
     for partition in partitions:
@@ -47,14 +51,12 @@ def _drop(gateway: Gateway, partitions: list[OldPartition], days: int) -> int:
                 _tell(partition, days)
         except LockNotAvailable as error:
             # the next try is the runner's, after a while: acknowledges shall not be held up again and again
-            raise refusal or error from None
+            return dropped, refusal or error
         except psycopg.Error as error:
             if gateway.connection.closed:
                 raise
             refusal = error
-    if refusal is not None:
-        raise refusal
-    return dropped
+    return dropped, refusal
 
 
 def _tell(partition: OldPartition, days: int) -> None:
