@@ -212,8 +212,8 @@ def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
     if partitions > MOST_PARTITIONS:
         raise ConfigurationError(
             f"PGBROKER['RETENTION_DAYS'] ({chosen.retention_days}) is {partitions:,} partitions of a "
-            f"{chosen.partition_period}, more than {MOST_PARTITIONS}: every look-up visits each of them. Lower it, or use "
-            "a longer 'PARTITION_PERIOD'"
+            f"{chosen.partition_period}, more than {MOST_PARTITIONS}: every look-up visits each of them. Lower it, or "
+            "use a longer 'PARTITION_PERIOD'"
         )
     if chosen.heartbeat_seconds * 2 > chosen.lease_seconds:
         raise ConfigurationError(
