@@ -99,3 +99,9 @@ def test_the_default_is_exponential_back_off():
 def test_binding_names_the_job_type():
     with pytest.raises(InvalidArguments, match=r"'shop\.send', argument 'order_id'"):
         JobType("shop.send", send).bind((), {})
+
+
+@pytest.mark.parametrize("handler", [dict, 5], ids=str)
+def test_a_handler_without_a_readable_signature_is_refused_where_it_is_declared(handler):
+    with pytest.raises(ConfigurationError, match="has no readable signature"):
+        JobType(name="shop.strange", handler=handler)

@@ -21,9 +21,12 @@ def read_signature(handler: Callable[..., Any]) -> inspect.Signature:
     """The handler's signature, with its annotations evaluated where that is possible.
 
     Raises:
-        ConfigurationError: a parameter that cannot be given by name, as the worker gives them.
+        ConfigurationError: Python cannot tell the signature, or a parameter cannot be given by name as the worker does.
     """
-    signature = _inspect(handler)
+    try:
+        signature = _inspect(handler)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{handler!r} has no readable signature ({error}); wrap it in a function") from error
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise ConfigurationError(

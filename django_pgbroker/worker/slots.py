@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from django.db import connections
@@ -38,12 +38,11 @@ class Slots:
         for thread in self._threads:
             thread.start()
 
-    def give(self, claims: Iterable[ClaimedJob]) -> None:
+    def give(self, claims: Sequence[ClaimedJob]) -> None:
         """Add claims to the backlog."""
-        before = len(self._backlog)
         self._backlog.extend(claims)
         # A slot that is busy will find the backlog by itself; a bell too many only makes one look in vain.
-        for _ in range(min(len(self._backlog) - before, len(self._threads))):
+        for _ in range(min(len(claims), len(self._threads))):
             self._bell.put(True)
 
     def take_back(self) -> list[ClaimedJob]:
