@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,9 @@ from django.db import connections
 from tests.scenarios.processes import database_of_this_run
 
 _SIZE = 65_536
+
+#: A connection on which the server spoke last, and that long ago, is in no statement.
+_QUIET_SECONDS = 0.1
 
 
 class Flow:
@@ -21,6 +25,15 @@ class Flow:
         self.begin = b""
         self.passes = threading.Event()
         self.passes.set()
+        self._answered_at: float | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no statement is on its way."""
+        return self._answered_at is not None and time.monotonic() - self._answered_at > _QUIET_SECONDS
+
+    def note(self, *, is_answer: bool) -> None:
+        self._answered_at = time.monotonic() if is_answer else None
 
     def close(self) -> None:
         for end in self.ends:
@@ -46,11 +59,15 @@ class Proxy:
         return {**database_of_this_run(), "HOST": "127.0.0.1", "PORT": str(self.port), "OPTIONS": {"sslmode": "disable"}}
 
     def hold_answers(self, role: str) -> list[Flow]:
-        """From now on what the server says on connections for ``role`` is kept back."""
-        held = [flow for flow in self.flows if f"pgbroker {role}".encode() in flow.begin]
+        """Between two statements of theirs, begin to keep back what the server says on the connections for ``role``."""
+        wait_until(lambda: self._find(role) and all(flow.is_quiet for flow in self._find(role)), f"{role} is idle")
+        held = self._find(role)
         for flow in held:
             flow.passes.clear()
         return held
+
+    def _find(self, role: str) -> list[Flow]:
+        return [flow for flow in self.flows if flow.passes.is_set() and f"pgbroker {role}".encode() in flow.begin]
 
     def refuse(self) -> None:
         """From now on nobody gets in any more."""
@@ -86,6 +103,7 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := client.recv(_SIZE):
                 flow.begin = flow.begin or data
+                flow.note(is_answer=False)
                 server.sendall(data)
         flow.close()
 
@@ -95,6 +113,7 @@ class Proxy:
             while data := server.recv(_SIZE):
                 flow.passes.wait()
                 client.sendall(data)
+                flow.note(is_answer=True)
         flow.close()
 
 
