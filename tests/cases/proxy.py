@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connections
 
+from tests.maintenance.waiting import wait_until
 from tests.scenarios.processes import database_of_this_run
 
 _SIZE = 65_536
@@ -56,7 +57,12 @@ class Proxy:
     @property
     def database(self) -> dict[str, Any]:
         """The test database through the proxy, as Django's settings want it."""
-        return {**database_of_this_run(), "HOST": "127.0.0.1", "PORT": str(self.port), "OPTIONS": {"sslmode": "disable"}}
+        return {
+            **database_of_this_run(),
+            "HOST": "127.0.0.1",
+            "PORT": str(self.port),
+            "OPTIONS": {"sslmode": "disable"},
+        }
 
     def hold_answers(self, role: str) -> list[Flow]:
         """Between two statements of theirs, begin to keep back what the server says on the connections for ``role``."""
