@@ -84,6 +84,7 @@ def _drain_by_floor(gateway: Gateway) -> None:
         "job_type_ids": array_of_integers(find_job_type_ids(gateway, [JOB_TYPE]).values()),
         "floor": NO_FLOOR,
         "batch": FLOOR_BATCH,
+        "begin": 0,
         "lease_seconds": 60.0,
         "worker_id": 0,
     }

@@ -8,7 +8,8 @@ from django_pgbroker.domain.states import JobState, Outcome
 class ClaimedJob(NamedTuple):
     """A job that this process holds a lease on. The fields are the columns of ``claim_jobs.sql``, in their order.
 
-    Times are epoch seconds of the database's clock; ``arguments`` and ``headers`` are JSON as text.
+    Times are epoch seconds of the database's clock; ``arguments`` and ``headers`` are JSON as text. ``has_begun`` is false
+    for a claim that waits in the process; ``left_behind`` counts jobs that are claimed only into a free slot.
     """
 
     id: int
@@ -22,11 +23,13 @@ class ClaimedJob(NamedTuple):
     timeout_seconds: int | None
     claim_order: float
     deadline_at: float | None
+    has_begun: bool
     version: int | None
     arguments: str | None
     headers: str | None
     correlation_id: str | None
     claim_seconds: float
+    left_behind: int
 
 
 class ErrorRecord(NamedTuple):
@@ -69,6 +72,7 @@ class LapsedJob(NamedTuple):
     lease_token: int
     attempt: int
     max_attempts: int
+    has_begun: bool
     worker_id: int | None
     queue: str
     job_type: str

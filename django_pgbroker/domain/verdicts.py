@@ -10,7 +10,7 @@ from django_pgbroker.domain.backoff import RetryPolicy
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.domain.fingerprint import fingerprint_error
 from django_pgbroker.domain.payload import encode_result, sanitise_text
-from django_pgbroker.domain.records import ClaimedJob, ErrorRecord, Verdict
+from django_pgbroker.domain.records import ClaimedJob, ErrorRecord, LapsedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 
 MESSAGE_LIMIT = 2_000
@@ -131,10 +131,18 @@ def judge_error(
     return _wait(failed._replace(reason=reason or None), _as_seconds(seconds))
 
 
-def judge_loss(job_id: int, lease_token: int, attempt: int, max_attempts: int, delay_seconds: float) -> Verdict:
-    """The verdict of a claim whose lease lapsed: its worker died or stalled, and the attempt is spent."""
-    lost = Verdict(job_id, lease_token, Outcome.LOST, JobState.DEAD, reason="worker lost")
-    return lost if attempt >= max_attempts else _wait(lost, delay_seconds)
+def judge_loss(job: LapsedJob, delay_seconds: float) -> Verdict:
+    """The verdict of a claim whose lease lapsed: its worker died or stalled.
+
+    An attempt is spent if the job had begun. If it still waited in its worker it is pending again, and from now on it
+    is only claimed into a free slot, so that a job that kills its worker cannot hide among those that wait.
+    """
+    lost = Verdict(job.id, job.lease_token, Outcome.LOST, JobState.PENDING, reason="worker lost")
+    if not job.has_begun:
+        return lost._replace(reason="worker lost before the job began")
+    if job.attempt >= job.max_attempts:
+        return lost._replace(next_state=JobState.DEAD)
+    return _wait(lost, delay_seconds)
 
 
 def release(claim: ClaimedJob) -> Verdict:

@@ -36,6 +36,7 @@ class Job(models.Model):
     priority = models.SmallIntegerField(default=0)
     attempt = models.SmallIntegerField(default=0)
     max_attempts = models.SmallIntegerField(default=3)
+    lapses = models.SmallIntegerField(default=0)
     deaths = models.SmallIntegerField(default=0)
     interruptions = models.SmallIntegerField(default=0)
     parked_reason = models.SmallIntegerField(null=True, blank=True)

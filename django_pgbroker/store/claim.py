@@ -1,7 +1,6 @@
 """Take pending jobs, each with a lease and a fencing token. Called in the worker's turn."""
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -12,7 +11,9 @@ from django_pgbroker.store.gateway import Gateway
 #: Looks at the whole claim index.
 NO_FLOOR = float("-inf")
 
-_in_claim_order = attrgetter("claim_order", "id")
+
+def _in_starting_order(claim: ClaimedJob) -> tuple[bool, float, int]:
+    return not claim.has_begun, claim.claim_order, claim.id
 
 
 def send_claim_jobs(
@@ -21,6 +22,7 @@ def send_claim_jobs(
     queue_id: int,
     job_type_ids: str,
     batch: int,
+    begin: int,
     lease_seconds: float,
     worker_id: int,
     floor: float = NO_FLOOR,
@@ -33,6 +35,7 @@ def send_claim_jobs(
             "job_type_ids": job_type_ids,
             "floor": floor,
             "batch": batch,
+            "begin": begin,
             "lease_seconds": lease_seconds,
             "worker_id": worker_id,
         },
@@ -40,9 +43,9 @@ def send_claim_jobs(
 
 
 def read_claimed_jobs(cursor: psycopg.Cursor[Any]) -> list[ClaimedJob]:
-    """The answer of a claim, in claim order."""
+    """The answer of a claim: what begins at once, then what waits, each in claim order."""
     claims = [ClaimedJob._make(row) for row in cursor.fetchall()]
-    claims.sort(key=_in_claim_order)
+    claims.sort(key=_in_starting_order)
     return claims
 
 
@@ -54,9 +57,10 @@ def claim_jobs(
     batch: int,
     lease_seconds: float,
     worker_id: int,
+    begin: int | None = None,
     floor: float = NO_FLOOR,
 ) -> list[ClaimedJob]:
-    """Claim up to ``batch`` pending jobs of one queue, in claim order.
+    """Claim up to ``batch`` pending jobs of one queue: what begins at once, then what waits, each in claim order.
 
     Args:
         gateway: a connection of the broker's own.
@@ -65,6 +69,7 @@ def claim_jobs(
         batch: the most jobs to take.
         lease_seconds: how long they may be held without a renewal.
         worker_id: who holds them.
+        begin: how many of them begin at once, by default all; the others cost no attempt when their worker dies.
         floor: epoch seconds of the lowest ``claim_order`` to look at.
 
     Raises:
@@ -77,6 +82,7 @@ def claim_jobs(
             queue_id=queue_id,
             job_type_ids=from_array,
             batch=batch,
+            begin=batch if begin is None else begin,
             lease_seconds=lease_seconds,
             worker_id=worker_id,
             floor=floor,

@@ -40,7 +40,7 @@ def reclaim_jobs(gateway: Gateway, batch: int) -> list[ReclaimedJob]:
 
 def _judge(job: LapsedJob) -> Verdict:
     delay_seconds = _RETRY_POLICY.delay_seconds(job.attempt, random.random)
-    return judge_loss(job.id, job.lease_token, job.attempt, job.max_attempts, delay_seconds)
+    return judge_loss(job, delay_seconds)
 
 
 def find_claims_of_worker(gateway: Gateway, worker_id: int) -> set[tuple[int, int]]:

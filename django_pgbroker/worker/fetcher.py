@@ -43,8 +43,14 @@ class Fetcher:
         self._jobs_per_second = 0.0
 
     def has_room(self, held: int) -> bool:
-        """Whether a claim is worth a statement: a slot is free, or a quarter of the target."""
-        return held < self._concurrency or self.target - held >= max(self.target // 4, 1)
+        """Whether a claim is worth a statement: a slot is free, or a quarter of the target.
+
+        A queue may have jobs that are only claimed into a free slot: then nothing is claimed until there is one.
+        """
+        if held < self._concurrency:
+            return True
+        needs_free_slot = any(lane.needs_free_slot for lane in self.lanes)
+        return not needs_free_slot and self.target - held >= max(self.target // 4, 1)
 
     def seconds_to_next_look(self, now: float) -> float:
         """How long until some queue is to be looked at."""
@@ -61,7 +67,13 @@ class Fetcher:
             return []
         due = [lane for lane in self.lanes if lane.next_look_at <= now]
         shares = share_by_weight(self.target - held, [lane.weight for lane in due])
-        return [lane.look(share, now) for lane, share in zip(due, shares, strict=True) if share]
+        free = max(self._concurrency - held, 0)
+        looks = []
+        for lane, share in zip(due, shares, strict=True):
+            if share:
+                looks.append(lane.look(share, now, begin=min(share, free)))
+                free -= looks[-1].begin
+        return looks
 
 
 def share_by_weight(room: int, weights: Sequence[int]) -> list[int]:

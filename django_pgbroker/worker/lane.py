@@ -30,10 +30,11 @@ _PROMOTE_SECONDS = 1.0
 
 
 class Look(NamedTuple):
-    """One look into a queue: how many jobs to claim, from where, and whether to promote due ones first."""
+    """One look into a queue: how many jobs to claim, how many of them begin, from where, and whether to promote."""
 
     lane: "Lane"
     batch: int
+    begin: int
     floor: float
     promotes: bool
 
@@ -54,6 +55,7 @@ class Lane:
         self.weight = weight
         self.queue_id = queue_id
         self.is_empty = False
+        self.needs_free_slot = False
         self.next_look_at = 0.0
         self._poll_min = poll_min_seconds
         self._poll_max = poll_max_seconds
@@ -83,8 +85,8 @@ class Lane:
         self._next_due_at = min(self._next_due_at, due_at)
         self.next_look_at = min(self.next_look_at, due_at)
 
-    def look(self, batch: int, now: float) -> Look:
-        """The next look into this queue."""
+    def look(self, batch: int, now: float, begin: int | None = None) -> Look:
+        """The next look into this queue, for ``batch`` jobs of which ``begin``, by default all, find a free slot."""
         is_bounded = self._is_dear and not self._is_head_due(now)
         self._is_woken = False
         if is_bounded:
@@ -94,7 +96,7 @@ class Lane:
             self._head_at = now
         floor = self._claimed_to - _MARGIN_SECONDS if is_bounded else NO_FLOOR
         promotes = now >= min(self._next_due_at, self._promoted_at + _PROMOTE_SECONDS)
-        return Look(self, batch, floor, promotes)
+        return Look(self, batch, batch if begin is None else begin, floor, promotes)
 
     def _is_head_due(self, now: float) -> bool:
         passed = now - self._head_at
@@ -115,6 +117,7 @@ class Lane:
             self._is_woken |= promotion.moved > 0
         if claims:
             self._learn_cost(look, claims)
+            self.needs_free_slot = claims[0].left_behind > 0
         self._is_idle = not claims
         self.is_empty = not claims and look.floor == NO_FLOOR
         self._plan_next_look(look, len(claims), now)

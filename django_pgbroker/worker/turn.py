@@ -62,6 +62,7 @@ def take_turn(session: Session, verdicts: Sequence[Verdict], looks: Sequence[Loo
                 queue_id=look.lane.queue_id,
                 job_type_ids=session.job_type_ids,
                 batch=look.batch,
+                begin=look.begin,
                 lease_seconds=session.options.settings.lease_seconds,
                 worker_id=session.worker_id,
                 floor=look.floor,

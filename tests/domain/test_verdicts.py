@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_pgbroker.domain.backoff import Constant
-from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.domain.records import ClaimedJob, LapsedJob
 from django_pgbroker.domain.states import JobState, Outcome, is_legal
 from django_pgbroker.domain.verdicts import (
     MESSAGE_LIMIT,
@@ -30,7 +30,11 @@ YEAR = 366 * 86_400.0
 
 
 def claim(attempt=1, max_attempts=3):
-    return ClaimedJob(7, 70, 1, 1, 1, attempt, max_attempts, 0, 60, 0.0, None, 1, "{}", None, None, 0.0)
+    return ClaimedJob(7, 70, 1, 1, 1, attempt, max_attempts, 0, 60, 0.0, None, True, 1, "{}", None, None, 0.0, 0)
+
+
+def lapsed(attempt, has_begun=True):
+    return LapsedJob(7, 70, attempt, 3, has_begun, 1, "default", "shop.send")
 
 
 def judge(error, **attempts):
@@ -133,10 +137,17 @@ def test_a_retry_policy_that_answers_nonsense_means_no_delay(answer):
 
 
 def test_a_loss_spends_an_attempt_and_the_last_one_makes_a_dead_letter():
-    back = judge_loss(7, 70, 1, 3, 12.5)
+    back = judge_loss(lapsed(attempt=1), 12.5)
     assert back[:5] == (7, 70, Outcome.LOST, JobState.SCHEDULED, 12.5)
-    dead = judge_loss(7, 70, 3, 3, 12.5)
+    dead = judge_loss(lapsed(attempt=3), 12.5)
     assert (dead.outcome, dead.next_state, dead.reason) == (Outcome.LOST, JobState.DEAD, "worker lost")
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_a_loss_before_the_job_began_sends_it_back_at_once_and_never_to_the_dead_letters(attempt):
+    back = judge_loss(lapsed(attempt, has_begun=False), 12.5)
+    assert back[:5] == (7, 70, Outcome.LOST, JobState.PENDING, 0)
+    assert back.reason == "worker lost before the job began"
 
 
 def test_what_never_began_or_was_interrupted_is_pending_again():

@@ -153,7 +153,7 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
     return {
         "claim_jobs": {
             "queue_id": fields.shop.queue, "job_type_ids": array_of_integers([fields.shop.job_type]),
-            "floor": float("-inf"), "batch": BATCH, "lease_seconds": 60.0, "worker_id": 1,
+            "floor": float("-inf"), "batch": BATCH, "begin": BATCH // 2, "lease_seconds": 60.0, "worker_id": 1,
         },
         "acknowledge_jobs": {
             "ids": ids, "tokens": tokens, "outcomes": array_of_integers(2 if n % 4 == 3 else 1 for n in each),

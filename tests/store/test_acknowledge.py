@@ -6,6 +6,8 @@ import pytest
 
 from django_pgbroker.domain.states import UNCOUNTED_OUTCOMES, JobState, Outcome
 from django_pgbroker.store.acknowledge import acknowledge_jobs
+from django_pgbroker.store.reclaim import reclaim_jobs
+from django_pgbroker.store.renew import renew_leases
 from tests.store.jobs import ERROR, OUTCOMES, completed, verdict
 
 NOTHING = (frozenset(), frozenset())
@@ -97,6 +99,28 @@ def test_a_released_job_is_where_it_was_in_the_queue(gateway, shop):
     [claim] = shop.claim(gateway)
     acknowledge_jobs(gateway, [verdict(claim, Outcome.RELEASED, JobState.PENDING)])
     assert shop.live(job_id) == before
+
+
+def test_a_loss_of_what_never_began_costs_no_attempt_and_is_no_death(gateway, shop):
+    shop.fill(2)
+    begun, waiting = shop.claim(gateway, begin=1)
+    shop.lapse(begun, waiting)
+    assert {job.id: job.next_state for job in reclaim_jobs(gateway, 10)} == {
+        begun.id: JobState.SCHEDULED, waiting.id: JobState.PENDING,
+    }  # fmt: skip
+
+    assert [shop.live(begun.id)[key] for key in ("attempt", "lapses", "deaths")] == [1, 1, 1]
+    assert [shop.live(waiting.id)[key] for key in ("attempt", "lapses", "deaths")] == [0, 1, 0]
+    assert [shop.executions(each.id)[0]["outcome"] for each in (begun, waiting)] == [Outcome.LOST, Outcome.LOST]
+
+
+def test_a_claim_that_waited_and_was_seen_running_by_a_renewal_has_begun(gateway, shop):
+    shop.fill(2)
+    ran, waited = shop.claim(gateway, begin=0)
+    renew_leases(gateway, [ran, waited], {ran.id}, 60)
+    shop.lapse(ran, waited)
+    reclaim_jobs(gateway, 10)
+    assert [shop.live(each.id)["attempt"] for each in (ran, waited)] == [1, 0]
 
 
 def test_an_interrupted_job_keeps_its_place_in_the_queue(gateway, shop):

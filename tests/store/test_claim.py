@@ -17,7 +17,7 @@ def test_a_claim_takes_the_lease_counts_the_attempt_and_brings_the_payload(gatew
 
     row = shop.live(job_id)
     assert (row["state"], row["attempt"], row["worker_id"], row["lease_token"]) == (1, 1, 7, claim.lease_token)
-    assert row["started_at"] is None
+    assert row["started_at"] == row["leased_at"]
     lease = shop.rows.one("select extract(epoch from lease_expires_at - leased_at) from pgbroker.job")
     assert lease == 60
     assert claim[:8] == (job_id, claim.lease_token, shop.job_type, claim.tenant_id, shop.queue, 1, 3, 3)
@@ -27,7 +27,9 @@ def test_a_claim_takes_the_lease_counts_the_attempt_and_brings_the_payload(gatew
 
 
 def test_the_fields_of_a_claim_are_the_columns_of_the_statement(gateway, shop):
-    cursor = send_claim_jobs(gateway, queue_id=shop.queue, job_type_ids="{1}", batch=1, lease_seconds=60, worker_id=1)
+    cursor = send_claim_jobs(
+        gateway, queue_id=shop.queue, job_type_ids="{1}", batch=1, begin=1, lease_seconds=60, worker_id=1
+    )
     assert tuple(column.name for column in cursor.description) == ClaimedJob._fields
 
 
@@ -36,6 +38,27 @@ def test_jobs_come_in_claim_order_and_equal_ones_in_the_order_of_their_ids(gatew
     assert [claim.id for claim in shop.claim(gateway)] == [urgent, early, late]
     shop.rows.run("update pgbroker.job set state = 0, lease_token = null, claim_order = now()")
     assert [claim.id for claim in shop.claim(gateway)] == [late, urgent, early]
+
+
+def test_only_as_many_claims_begin_as_there_are_free_slots_the_first_ones_in_claim_order(gateway, shop):
+    late, early = shop.job(due_in=-10), shop.job(due_in=-20)
+    claims = shop.claim(gateway, begin=1)
+    assert [(claim.id, claim.has_begun) for claim in claims] == [(early, True), (late, False)]
+    assert shop.live(early)["started_at"]
+    assert shop.live(late)["started_at"] is None
+
+
+def test_a_job_whose_lease_lapsed_before_is_claimed_into_a_free_slot_or_not_at_all(gateway, shop):
+    shop.fill(3)
+    suspect = shop.job(due_in=0)
+    shop.rows.run("update pgbroker.job set lapses = 1 where id = %s", suspect)
+    waiting = shop.claim(gateway, 4, begin=0)
+    assert suspect not in {claim.id for claim in waiting}
+    assert {(claim.has_begun, claim.left_behind) for claim in waiting} == {(False, 1)}
+
+    shop.fill(1)
+    first, second = shop.claim(gateway, 2, begin=1)
+    assert (first.id, first.has_begun, second.has_begun, second.left_behind) == (suspect, True, False, 0)
 
 
 def test_every_claim_has_a_larger_token_than_all_before(gateway, shop):

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from django_pgbroker.domain.records import Verdict
+from django_pgbroker.domain.records import LapsedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.verdicts import judge_loss
 from django_pgbroker.store.acknowledge import acknowledge_jobs
@@ -18,10 +18,7 @@ from tests.store.jobs import completed, verdict
 
 
 def find_lapsed(gateway):
-    return [
-        judge_loss(job_id, token, attempt, most, 5.0)
-        for job_id, token, attempt, most, *_ in gateway.fetch("find_lapsed_jobs", {"batch": 10})
-    ]
+    return [judge_loss(LapsedJob._make(row), 5.0) for row in gateway.fetch("find_lapsed_jobs", {"batch": 10})]
 
 
 def test_a_job_that_is_completed_between_the_sweep_and_its_update_stays_completed(gateway, rival, shop):
@@ -114,7 +111,10 @@ def test_only_leases_that_are_over_are_taken_back(gateway, rival, shop):
     shop.fill(2)
     kept, lapsed = shop.claim(rival)
     shop.lapse(lapsed)
-    as_if_lapsed = [judge_loss(each.id, each.lease_token, 1, 3, 5.0) for each in (kept, lapsed)]
+    as_if_lapsed = [
+        judge_loss(LapsedJob(each.id, each.lease_token, 1, 3, True, 1, "default", "shop.send"), 5.0)
+        for each in (kept, lapsed)
+    ]
     assert acknowledge_jobs(gateway, as_if_lapsed, lapsed=True).busy == {kept.id}
     assert shop.rows.state_of(kept.id) is JobState.RUNNING
 

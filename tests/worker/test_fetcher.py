@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from django_pgbroker.domain.records import Promotion
 from django_pgbroker.worker.fetcher import Fetcher, share_by_weight
 from django_pgbroker.worker.lane import Lane
+from tests.worker.claims import make_claim
 
 weights = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
 
@@ -119,3 +120,27 @@ def test_the_next_look_is_that_of_the_queue_that_is_due_first():
     made = fetcher(first, second)
     assert made.seconds_to_next_look(10.0) == 0.5
     assert made.seconds_to_next_look(11.0) == 0.0
+
+
+def test_free_slots_are_given_to_the_looks_in_their_order_and_the_rest_is_claimed_ahead():
+    made = fetcher(lane("first"), lane("second"), concurrency=4, prefetch_limit=100)
+    for _ in range(40):
+        made.measure(finished=100, seconds=1)
+    assert made.target == 13
+    first, second = made.plan(held=1, now=0.0)
+    assert (first.begin, second.begin) == (3, 0)
+    assert first.batch + second.batch == 12
+
+
+def test_while_a_job_needs_a_free_slot_nothing_is_claimed_ahead():
+    only = lane()
+    made = fetcher(only, concurrency=4, prefetch_limit=100)
+    for _ in range(30):
+        made.measure(finished=5000, seconds=1)
+    assert made.plan(held=4, now=0.0)
+    only.learn(only.look(100, 0.0, begin=0), [make_claim(left_behind=1)], None, 0.0)
+    assert not made.plan(held=4, now=0.0)
+    [look] = made.plan(held=3, now=60.0)
+    assert look.begin == 1
+    only.learn(look, [make_claim(left_behind=0)], None, 60.0)
+    assert made.plan(held=4, now=120.0)

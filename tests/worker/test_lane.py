@@ -16,9 +16,9 @@ def lane():
     return Lane("default", 1, 1, POLL_MIN, POLL_MAX)
 
 
-def claim(number=1, claim_order=1000.0, claim_seconds=0.001):
+def claim(number=1, claim_order=1000.0, claim_seconds=0.001, left_behind=0):
     return ClaimedJob(
-        number, number, 1, 1, 1, 1, 3, 0, None, claim_order, None, 1, "{}", None, None, claim_seconds
+        number, number, 1, 1, 1, 1, 3, 0, None, claim_order, None, True, 1, "{}", None, None, claim_seconds, left_behind
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ create table pgbroker.job (
     lease_token      bigint,
     leased_at        timestamptz,
     lease_expires_at timestamptz,
-    -- set by the first renewal: a claim that never began costs no attempt when its worker dies
+    -- null while a claim waits in its worker: what never began costs no attempt when that worker dies
     started_at       timestamptz,
     worker_id        bigint,
     run_group_id     bigint,
@@ -86,6 +86,8 @@ create table pgbroker.job (
     priority         smallint not null default 0,
     attempt          smallint not null default 0,
     max_attempts     smallint not null default 3,
+    -- leases that lapsed, and how many of them while the handler ran
+    lapses           smallint not null default 0,
     deaths           smallint not null default 0,
     interruptions    smallint not null default 0,
     parked_reason    smallint,

@@ -9,6 +9,7 @@
 with locked as materialized (
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, worker_id, lease_token, created_at, available_at, leased_at,
+        started_at is not null as has_begun,
         priority, attempt, max_attempts, deaths, interruptions,
         width_bucket(id, %(ids)s::bigint[]) as position,
         (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] as outcome,
@@ -53,7 +54,7 @@ archive as (
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, pgbroker.clock(),
         (error ->> 'fingerprint')::bigint, next_state, priority, attempt, max_attempts,
-        deaths + (outcome = 6)::int, interruptions + (outcome = 7)::int,
+        deaths + (outcome = 6 and has_begun)::int, interruptions + (outcome = 7)::int,
         coalesce(version, 1), coalesce(arguments, '{}'), headers, (%(results)s::text[])[position]::jsonb, correlation_id,
         created_by, (%(reasons)s::text[])[position], error ->> 'class', error ->> 'message'
     from locked
@@ -63,8 +64,13 @@ archive as (
 returned as (
     update pgbroker.job as job
     set state = (%(next_states)s::smallint[])[width_bucket(id, %(ids)s::bigint[])],
-        attempt = attempt - ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] in (0, 4, 7))::int,
-        deaths = deaths + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6)::int,
+        attempt = attempt - (
+            (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])]
+            = any (case when started_at is null then '{0,4,6,7}' else '{0,4,7}' end::smallint[])
+        )::int,
+        lapses = lapses + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6)::int,
+        deaths = deaths
+            + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6 and started_at is not null)::int,
         interruptions = interruptions + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 7)::int,
         available_at = case
             when (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] in (0, 7) then available_at
