@@ -18,7 +18,7 @@ _HEAD_SECONDS = 1.0
 _HEAD_SHARE = 0.05
 
 #: Where claims come many times a second, fewer than one in a hundred may be a dear one, but after so long it comes.
-_LOOKS_A_HEAD = 128
+_LOOKS_A_HEAD = 200
 _LONGEST_HEAD_SECONDS = 10.0
 _MANY_A_SECOND = 4
 

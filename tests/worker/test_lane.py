@@ -110,7 +110,7 @@ def heads(lane, times, **columns):
 def test_where_claims_come_many_times_a_second_fewer_than_one_in_a_hundred_starts_from_the_beginning(lane):
     times = [100 + step / 50 for step in range(1, 1001)]
     found = heads(lane, times, claim_seconds=0.02)
-    assert 5 <= len(found) <= 9
+    assert 4 <= len(found) <= 5
 
 
 def test_however_many_claims_there_are_one_starts_from_the_beginning_every_ten_seconds(lane):
