@@ -8,8 +8,8 @@ from django_pgbroker.domain.states import JobState, Outcome
 class ClaimedJob(NamedTuple):
     """A job that this process holds a lease on. The fields are the columns of ``claim_jobs.sql``, in their order.
 
-    Times are epoch seconds of the database's clock; ``arguments`` and ``headers`` are JSON as text. ``has_begun`` is false
-    for a claim that waits in the process; ``left_behind`` counts jobs that are claimed only into a free slot.
+    Times are epoch seconds of the database's clock; ``arguments`` and ``headers`` are JSON as text. ``has_begun`` is
+    false for a claim that waits in the process; ``left_behind`` counts jobs that are claimed only into a free slot.
     """
 
     id: int

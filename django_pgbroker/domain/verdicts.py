@@ -17,6 +17,9 @@ MESSAGE_LIMIT = 2_000
 TRACEBACK_LIMIT = 20_000
 REASON_LIMIT = 500
 
+#: The reason of a loss that cost no attempt: the job only waited in the worker that died.
+LOST_WAITING = "worker lost before the job began"
+
 
 class Directive(Exception):
     """Base of what a handler raises to decide the fate of its own job."""
@@ -139,7 +142,7 @@ def judge_loss(job: LapsedJob, delay_seconds: float) -> Verdict:
     """
     lost = Verdict(job.id, job.lease_token, Outcome.LOST, JobState.PENDING, reason="worker lost")
     if not job.has_begun:
-        return lost._replace(reason="worker lost before the job began")
+        return lost._replace(reason=LOST_WAITING)
     if job.attempt >= job.max_attempts:
         return lost._replace(next_state=JobState.DEAD)
     return _wait(lost, delay_seconds)

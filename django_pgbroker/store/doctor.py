@@ -175,8 +175,8 @@ def plan_claim(gateway: Gateway, queue_id: int, cache_mode: str) -> list[PlanNod
     Raises:
         psycopg.Error: as the server answered; the role needs the rights of a worker.
     """
-    values = {"queue_id": queue_id, "job_type_ids": "{0}", "floor": "-Infinity", "batch": 100, "begin": 100, "lease_seconds": 60,
-              "worker_id": 0}  # fmt: skip
+    values = {"queue_id": queue_id, "job_type_ids": "{0}", "floor": "-Infinity", "batch": 100, "begin": 100,
+              "lease_seconds": 60, "worker_id": 0}  # fmt: skip
     numbered = {name: f"${number}" for number, name in enumerate(_CLAIM_TYPES, 1)}
     text = statement("claim_jobs").text % numbered
     connection = gateway.connection

@@ -18,12 +18,13 @@ _HEAD_SECONDS = 1.0
 _HEAD_SHARE = 0.05
 
 #: Where claims come many times a second, fewer than one in a hundred may be a dear one, but after so long it comes.
-_LOOKS_A_HEAD = 128
+_LOOKS_A_HEAD = 200
 _LONGEST_HEAD_SECONDS = 10.0
 _MANY_A_SECOND = 4
 
-#: How far below the last claim a bounded one starts; what is urgent or commits late lies lower and waits for the head.
-_MARGIN_SECONDS = 1.0
+#: How far below the last claim a bounded one starts, past the dead entries of as long a time; what is urgent or commits
+#: later than that lies lower and waits for a look from the beginning.
+_MARGIN_SECONDS = 0.25
 
 #: Scheduled jobs are looked for this often even where none is known.
 _PROMOTE_SECONDS = 1.0

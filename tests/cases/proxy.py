@@ -26,6 +26,7 @@ class Flow:
         self.begin = b""
         self.passes = threading.Event()
         self.passes.set()
+        self.is_open = True
         self._answered_at: float | None = None
 
     @property
@@ -37,6 +38,7 @@ class Flow:
         self._answered_at = time.monotonic() if is_answer else None
 
     def close(self) -> None:
+        self.is_open = False
         for end in self.ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -73,7 +75,8 @@ class Proxy:
         return held
 
     def _find(self, role: str) -> list[Flow]:
-        return [flow for flow in self.flows if flow.passes.is_set() and f"pgbroker {role}".encode() in flow.begin]
+        free = [flow for flow in self.flows if flow.is_open and flow.passes.is_set()]
+        return [flow for flow in free if f"pgbroker {role}".encode() in flow.begin]
 
     def refuse(self) -> None:
         """From now on nobody gets in any more."""

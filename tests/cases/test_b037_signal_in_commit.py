@@ -12,7 +12,6 @@ from tests.maintenance.waiting import wait_until
 from tests.scenarios import jobs
 from tests.scenarios.history import check_history
 
-
 #: Between two jobs the worker sends nothing: it is woken when there is one.
 SELDOM = {"POLL_MIN_SECONDS": 60, "POLL_MAX_SECONDS": 60}
 

@@ -93,11 +93,11 @@ def test_a_cheap_claim_starts_from_the_beginning_every_time(lane):
     assert lane.look(10, 100.001).floor == NO_FLOOR
 
 
-def test_while_claims_are_dear_they_start_a_second_below_the_last_one_and_from_the_beginning_once_a_second(lane):
+def test_while_claims_are_dear_they_start_a_little_below_the_last_one_and_from_the_beginning_once_a_second(lane):
     look(lane, 100.0, found=10, claim_order=5000.0, claim_seconds=0.02)
-    assert lane.look(10, 100.1).floor == 4999.0
-    assert look(lane, 100.9, found=10, claim_order=5001.0).floor == 4999.0
-    assert lane.look(10, 100.95).floor == 5000.0
+    assert lane.look(10, 100.1).floor == 4999.75
+    assert look(lane, 100.9, found=10, claim_order=5001.0).floor == 4999.75
+    assert lane.look(10, 100.95).floor == 5000.75
     assert lane.look(10, 101.0).floor == NO_FLOOR
 
 
@@ -110,7 +110,7 @@ def heads(lane, times, **columns):
 def test_where_claims_come_many_times_a_second_fewer_than_one_in_a_hundred_starts_from_the_beginning(lane):
     times = [100 + step / 50 for step in range(1, 1001)]
     found = heads(lane, times, claim_seconds=0.02)
-    assert 5 <= len(found) <= 9
+    assert 4 <= len(found) <= 5
 
 
 def test_however_many_claims_there_are_one_starts_from_the_beginning_every_ten_seconds(lane):
@@ -134,7 +134,7 @@ def test_a_wake_of_a_lane_that_finds_jobs_all_the_time_does_not_make_its_next_cl
 def test_after_a_look_that_found_only_urgent_jobs_the_next_one_goes_on_with_those(lane):
     look(lane, 100.0, found=10, claim_order=5000.0, claim_seconds=0.02)
     assert look(lane, 101.0, found=10, claim_order=2000.0, claim_seconds=0.02).floor == NO_FLOOR
-    assert lane.look(10, 101.1).floor == 1999.0
+    assert lane.look(10, 101.1).floor == 1999.75
 
 
 def test_a_large_batch_is_not_dear_for_being_large(lane):
