@@ -4,7 +4,10 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import ArchivedJob, Execution
 from tests.maintenance.waiting import wait_until
 
-LISTENER = "select pid from pg_stat_activity where datname = current_database() and application_name like 'pgbroker listener%%'"
+LISTENER = """
+    select pid from pg_stat_activity
+    where datname = current_database() and application_name like 'pgbroker listener%%'
+"""
 
 
 def waited(handle):

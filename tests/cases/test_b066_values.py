@@ -22,7 +22,7 @@ ODD = {
     "B067 -inf deep down": ({"x": [float("-inf")]}, ".x[0]"),
     "B068 a number as key": ({1: "a"}, ""),
     "B068 None as key": ({None: 1}, ""),
-    "B068 two keys that JSON cannot tell apart": ({True: 1, 1: 2}, ""),
+    "B068 True as key": ({True: 1}, ""),
     "B069 aware datetime": (datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC), ""),
     "B069 naive datetime": (datetime.datetime(2030, 1, 1), ""),
     "B069 date": (datetime.date(2030, 1, 1), ""),
