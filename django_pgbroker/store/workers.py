@@ -56,6 +56,11 @@ def end_worker(gateway: Gateway, worker_id: int, reason: str) -> None:
     gateway.execute("end_worker", {"worker_id": worker_id, "reason": reason})
 
 
+def end_backend(gateway: Gateway, process_id: int) -> None:
+    """End the server process of a lost connection that had the same ``application_name``, and wait for its end."""
+    gateway.execute("end_backend", {"process_id": process_id})
+
+
 def has_unfinished_work(gateway: Gateway, queue_id: int, job_type_ids: Iterable[int]) -> bool:
     """Whether a queue holds pending, scheduled or running jobs of these types."""
     params = {"queue_id": queue_id, "job_type_ids": array_of_integers(job_type_ids)}

@@ -29,7 +29,7 @@ class LeaseKeeper(threading.Thread):
         heartbeat_seconds: how often it is renewed.
         held: answers what the worker holds now.
         running_ids: answers which of those run.
-        on_lost: told the id of a job whose lease is lost.
+        on_lost: told the id and the token of a claim whose lease is lost.
         on_orders: told what operators ask.
     """
 
@@ -43,7 +43,7 @@ class LeaseKeeper(threading.Thread):
         heartbeat_seconds: float,
         held: Callable[[], list[ClaimedJob]],
         running_ids: Callable[[], set[int]],
-        on_lost: Callable[[int], None],
+        on_lost: Callable[[int, int], None],
         on_orders: Callable[[Orders], None],
     ) -> None:
         super().__init__(name="pgbroker-lease-keeper", daemon=True)
@@ -100,8 +100,10 @@ class LeaseKeeper(threading.Thread):
         if not claims:
             return
         begun: Collection[int] = self._running_ids()
-        for job_id in renew_leases(gateway, claims, begun, self._lease_seconds).stale:
-            self._on_lost(job_id)
+        stale = renew_leases(gateway, claims, begun, self._lease_seconds).stale
+        for claim in claims:
+            if claim.id in stale:
+                self._on_lost(claim.id, claim.lease_token)
 
     def _succeed(self, started: float) -> None:
         self._renewed_at = started

@@ -14,7 +14,7 @@ from django_pgbroker.runtime.new_names import declare_names
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.identifiers import find_job_type_ids, find_queue_ids, find_tenant_name
-from django_pgbroker.store.workers import end_worker, has_unfinished_work, register_worker
+from django_pgbroker.store.workers import end_backend, end_worker, has_unfinished_work, register_worker
 from django_pgbroker.worker.executor import Directory
 from django_pgbroker.worker.lane import Lane
 from django_pgbroker.worker.options import WorkerOptions
@@ -42,15 +42,22 @@ class Session:
 
     def __post_init__(self) -> None:
         self.job_type_ids = array_of_integers(self.directory.job_types)
+        self.process_id = self.gateway.connection.info.backend_pid
 
     def reconnect(self) -> None:
-        """Replace a lost connection.
+        """Replace a lost connection, and see to it that its last turn is over on the server too.
+
+        The server may not have noticed the loss: a turn that waited for a lock would be committed after we have looked
+        what became of it, with claims that nobody knows of.
 
         Raises:
-            psycopg.OperationalError: the database is still away.
+            psycopg.Error: the database is still away.
         """
+        lost_process_id = self.process_id
         self.close()
         self.gateway = _open(self.options)
+        self.process_id = self.gateway.connection.info.backend_pid
+        end_backend(self.gateway, lost_process_id)
 
     def name_tenant(self, tenant_id: int) -> None:
         """Learn the name of a tenant."""

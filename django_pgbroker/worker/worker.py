@@ -15,6 +15,7 @@ from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.runtime.listener import Listener
 from django_pgbroker.runtime.stopping import Stopping
+from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import settle_doubt
 from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.fetcher import Fetcher
@@ -29,8 +30,8 @@ from django_pgbroker.worker.turn import TurnReport, acknowledge_apart, take_turn
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
 
-#: Verdicts that were busy are tried again after this.
-_BUSY_SECONDS = 0.005
+#: Longer than this after the drain's end nothing waits for a row that somebody holds: its lease brings the job back.
+_LAST_SECONDS = 2.0
 
 #: A backlog in which nothing moves for this long is handed back: other workers may have a free slot.
 _STALL_SECONDS = 1.0
@@ -57,6 +58,7 @@ class Worker:
         self._drain_until: float | None = None
         self._measured_at = time.monotonic()
         self._backoff = BackoffTimer()
+        self._busy_pace = BusyPace()
         self._is_away = False
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
@@ -97,8 +99,8 @@ class Worker:
         options, settings = self.options, self.options.settings
         self._session = session
         self._fetcher = Fetcher(session.lanes, options.concurrency, settings.prefetch_limit)
-        executor = Executor(session.directory, settings.result_limit_bytes, self._is_stopping_claim)
-        self._slots = Slots(options.concurrency, executor.execute, self._mailbox.put)
+        self._executor = Executor(session.directory, settings.result_limit_bytes, self._is_stopping_claim)
+        self._slots = Slots(options.concurrency, self._execute, self._mailbox.put)
         self._keeper = LeaseKeeper(
             options.database,
             session.worker_id,
@@ -177,8 +179,8 @@ class Worker:
 
     def _patience(self) -> float:
         if self._verdicts:
-            return _BUSY_SECONDS
-        if self.stopping.drain.is_set() or not self._fetcher.has_room(len(self._claims)):
+            return self._busy_pace.seconds
+        if not self._may_claim() or not self._fetcher.has_room(len(self._claims)):
             return _GLANCE_SECONDS
         return min(_GLANCE_SECONDS, self._fetcher.seconds_to_next_look(time.monotonic()))
 
@@ -186,7 +188,7 @@ class Worker:
         verdicts, self._verdicts = self._verdicts[:TURN_LIMIT], self._verdicts[TURN_LIMIT:]
         acknowledged = [self._claims.pop(verdict.job_id) for verdict in verdicts]
         now = time.monotonic()
-        looks = [] if self.stopping.drain.is_set() else self._fetcher.plan(len(self._claims), now)
+        looks = self._fetcher.plan(len(self._claims), now) if self._may_claim() else []
         if not verdicts and not looks:
             return
         try:
@@ -196,6 +198,16 @@ class Worker:
             raise
         self._take_in(report, verdicts, acknowledged)
 
+    def _may_claim(self) -> bool:
+        """Not while this worker drains, nor while it cannot keep a lease."""
+        return not (self.stopping.drain.is_set() or self._keeper.is_trust_over)
+
+    def _execute(self, claim: ClaimedJob) -> Verdict:
+        """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
+        if self._is_away or self._keeper.is_trust_over or claim.lease_token in self._lost:
+            return release(claim)
+        return self._executor.execute(claim)
+
     def _take_turn(self, verdicts: list[Verdict], looks: list[Look]) -> TurnReport:
         try:
             return take_turn(self._session, verdicts, looks)
@@ -203,8 +215,10 @@ class Worker:
             return acknowledge_apart(self._session, verdicts)
 
     def _take_in(self, report: TurnReport, verdicts: list[Verdict], acknowledged: list[ClaimedJob]) -> None:
+        self._note_database_is_there()
         now = time.monotonic()
         busy, stale = report.acknowledged
+        self._busy_pace.learn(bool(busy))
         if busy or stale:
             self._hold(
                 [verdict for verdict in verdicts if verdict.job_id in busy],
@@ -222,7 +236,6 @@ class Worker:
         for look, claims, promotion in report.found:
             look.lane.learn(look, claims, promotion, now)
             self._begin(claims)
-        self._note_database_is_there()
 
     def _begin(self, claims: list[ClaimedJob]) -> None:
         tenants = self._session.directory.tenants
@@ -230,9 +243,18 @@ class Worker:
             if claim.tenant_id not in tenants:
                 self._session.name_tenant(claim.tenant_id)
             if lost := self._claims.get(claim.id):
-                self._lost.add(lost.lease_token)
+                self._give_up(lost)
             self._claims[claim.id] = claim
         self._slots.give(claims)
+
+    def _give_up(self, lost: ClaimedJob) -> None:
+        """A job that was lost here is claimed here again: what waits for the old claim must not end the new one."""
+        held = [verdict for verdict in self._verdicts if verdict.job_id == lost.id]
+        if held:
+            self._verdicts = [verdict for verdict in self._verdicts if verdict.job_id != lost.id]
+            self._tell_stale(held)
+        else:
+            self._lost.add(lost.lease_token)
 
     def _hold(self, verdicts: list[Verdict], claims: list[ClaimedJob]) -> None:
         """Keep verdicts for a later turn; until then their leases are renewed."""
@@ -274,11 +296,12 @@ class Worker:
     def _is_stopping_claim(self, lease_token: int) -> bool:
         return self.stopping.drain.is_set() or lease_token in self._lost or self._keeper.is_trust_over
 
-    def _note_lost(self, job_id: int) -> None:
+    def _note_lost(self, job_id: int, lease_token: int) -> None:
+        """Told by the lease keeper, perhaps late: the job may have been acknowledged, and claimed here again, since."""
         claim = self._claims.get(job_id)
-        if claim is not None and claim.lease_token not in self._lost:
-            self._lost.add(claim.lease_token)
-            _tell_lost(claim.id, claim.lease_token, "its handler goes on here, its verdict will change nothing")
+        if claim is not None and claim.lease_token == lease_token and lease_token not in self._lost:
+            self._lost.add(lease_token)
+            _tell_lost(job_id, lease_token, "if its handler runs here, its verdict will change nothing")
 
     def _tell_stale(self, verdicts: list[Verdict]) -> None:
         for verdict in verdicts:
@@ -293,10 +316,23 @@ class Worker:
             self._drain_until = time.monotonic() + seconds
             telemetry.info("worker.draining", f"what runs may finish within {seconds:g} s", running=len(self._claims))
         self._release_backlog()
+        now = time.monotonic()
         if self.stopping.abort.is_set():
+            self._drain_until = min(self._drain_until, now)
             self._interrupt_running("the worker was stopped at once")
-        elif time.monotonic() >= self._drain_until:
+        elif now >= self._drain_until:
             self._interrupt_running("the worker had to stop before the job was done")
+        if self._busy_pace.is_busy and now >= self._drain_until + _LAST_SECONDS:
+            self._leave_behind()
+
+    def _leave_behind(self) -> None:
+        """The end has come, and somebody holds these rows."""
+        for claim in self._claims.values():
+            telemetry.warning(
+                "job.left_behind", "its row is locked; the lease brings it back", job=claim.id, token=claim.lease_token
+            )
+        self._claims.clear()
+        self._verdicts.clear()
 
     def _interrupt_running(self, reason: str) -> None:
         judged = {verdict.job_id for verdict in self._verdicts}
