@@ -56,9 +56,9 @@ def failing_clock(rows, sqlstate, text):
         ("42P01", BrokerDatabaseError, "manage.py migrate"),
     ],
 )
-def test_b072_an_enqueue_that_fails_is_the_same_error_in_every_language_and_keeps_its_text(
+def test_b072_an_enqueue_that_fails_is_the_same_error_in_every_language_and_keeps_its_text(  # noqa: PLR0917
     declare, rows, sqlstate, error, advice, text
-):  # noqa: PLR0917
+):
     noop = declare("tests.noop")(lambda: 1)
     noop.enqueue()
     with transaction.atomic():
@@ -74,7 +74,14 @@ def test_b072_an_enqueue_that_fails_is_the_same_error_in_every_language_and_keep
 
 
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01", "57P01", "55P03"])
-def test_b072_a_worker_whose_turns_fail_in_another_language_tries_again(declare, start, gate, rows, caplog, sqlstate):  # noqa: PLR0917
+def test_b072_a_worker_whose_turns_fail_in_another_language_tries_again(  # noqa: PLR0917
+    declare,
+    start,
+    gate,
+    rows,
+    caplog,
+    sqlstate,
+):
     """Its claims and its acknowledges; what it had to record is recorded once the server is well again."""
 
     @declare()
