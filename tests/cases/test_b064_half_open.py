@@ -55,7 +55,7 @@ def test_b064_a_slow_answer_is_no_silence(proxied_alias):
     assert found == 1
 
 
-def test_b064_a_worker_all_of_whose_connections_fall_silent_works_on_with_new_ones(story, proxy):
+def test_b064_b062_a_worker_whose_heartbeat_falls_silent_keeps_its_leases_on_a_new_connection(story, proxy):
     """The statement time-out of the heartbeat is a second here, so that its leases are kept in good time."""
     with start_through(proxy, HEARTBEAT_SECONDS=1, LEASE_SECONDS=10) as worker:
         handle = story.enqueue(jobs.gated, gate="open")
