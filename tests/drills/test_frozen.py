@@ -14,6 +14,12 @@ from tests.scenarios.processes import ManageProcess
 
 _HELD = "select count(*) from pgbroker.job where state = 1 and worker_id = %s"
 
+#: Those of them whose handler runs, or has ended a moment ago.
+_BEGUN = """
+    select count(distinct job.id) from effect join pgbroker.job using (lease_token)
+    where what = 'begun' and state = 1 and worker_id = %s
+"""
+
 _PENDING = "select count(*) from pgbroker.job where state = 0"
 
 _WORKER = "select id from pgbroker.worker where process_id = %s"
@@ -32,7 +38,7 @@ def stop_at_work(crew: Crew, worker: ManageProcess, count: int, stop: Callable[[
     """Produce, and stop the worker while all its slots are busy and there is more to do; answers its id."""
     worker_id = crew.one(_WORKER, worker.pid)
     produce(crew, count)
-    wait_until(lambda: crew.one(_HELD, worker_id) >= _SLOTS, "it works")
+    wait_until(lambda: crew.one(_BEGUN, worker_id) >= _SLOTS, "it works")
     stop()
     assert crew.one(_PENDING), "it is stopped in the middle of its work"
     return worker_id
