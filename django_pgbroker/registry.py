@@ -57,6 +57,11 @@ class JobType:
                 f"job type {self.name!r}: retry must have a delay_seconds(attempt, random), as Exponential() and "
                 f"Constant(30) have, not {self.retry_policy!r}"
             )
+        if inspect.isgeneratorfunction(self.handler) or inspect.isasyncgenfunction(self.handler):
+            raise ConfigurationError(
+                f"job type {self.name!r}: {self.place} is a generator function, and calling one runs nothing. "
+                "Remove the yield, or iterate it inside an ordinary function"
+            )
         object.__setattr__(self, "is_async", _is_async(self.handler))
         object.__setattr__(self, "signature", read_signature(self.handler))
 

@@ -105,3 +105,17 @@ def test_binding_names_the_job_type():
 def test_a_handler_without_a_readable_signature_is_refused_where_it_is_declared(handler):
     with pytest.raises(ConfigurationError, match="has no readable signature"):
         JobType(name="shop.strange", handler=handler)
+
+
+def produce():
+    yield 1
+
+
+async def stream():
+    yield 1
+
+
+@pytest.mark.parametrize("handler", [produce, stream])
+def test_a_generator_function_is_no_handler_for_calling_it_runs_nothing(handler):
+    with pytest.raises(ConfigurationError, match="generator function"):
+        JobType(name="shop.strange", handler=handler)

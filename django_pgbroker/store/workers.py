@@ -37,7 +37,9 @@ def register_worker(
     return int(row[0])
 
 
-def beat_worker(gateway: Gateway, worker_id: int, running_count: int, wall_clock: float) -> Orders | None:
+def beat_worker(
+    gateway: Gateway, worker_id: int, running_count: int, wall_clock: float, *, is_draining: bool = False
+) -> Orders | None:
     """Say that the worker lives, and bring back what operators ask of it; None when its row is gone.
 
     Args:
@@ -45,8 +47,14 @@ def beat_worker(gateway: Gateway, worker_id: int, running_count: int, wall_clock
         worker_id: from ``register_worker``.
         running_count: handlers that run now.
         wall_clock: this process's own epoch seconds, so that a wrong clock can be shown.
+        is_draining: whether it finishes what runs and takes nothing new.
     """
-    params = {"worker_id": worker_id, "running_count": running_count, "wall_clock": wall_clock}
+    params = {
+        "worker_id": worker_id,
+        "running_count": running_count,
+        "wall_clock": wall_clock,
+        "is_draining": is_draining,
+    }
     rows = gateway.fetch("beat_worker", params)
     return Orders._make(rows[0]) if rows else None
 
@@ -59,6 +67,11 @@ def end_worker(gateway: Gateway, worker_id: int, reason: str) -> None:
 def end_backend(gateway: Gateway, process_id: int) -> None:
     """End the server process of a lost connection that had the same ``application_name``, and wait for its end."""
     gateway.execute("end_backend", {"process_id": process_id})
+
+
+def find_left_types(gateway: Gateway, queue_id: int) -> list[str]:
+    """The job types of pending jobs in a queue, among the first thousand."""
+    return sorted(name for (name,) in gateway.fetch("find_left_types", {"queue_id": queue_id}))
 
 
 def has_unfinished_work(gateway: Gateway, queue_id: int, job_type_ids: Iterable[int]) -> bool:

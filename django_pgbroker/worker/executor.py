@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
 from time import perf_counter
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -20,6 +21,13 @@ from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connection
 
 class PayloadMissing(Exception):
     """The job has no payload row: somebody deleted it by hand."""
+
+
+class NothingRan(Exception):
+    """The handler returned something that would still have to be awaited or iterated: it has done nothing yet."""
+
+
+_UNRUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 
 @dataclass
@@ -59,7 +67,10 @@ class Executor:
                 )
             if not job_type.store_result:
                 value = None
-            return judge_result(claim, value, _microseconds_since(started), self._result_limit)
+            verdict = judge_result(claim, value, _microseconds_since(started), self._result_limit)
+            if verdict.reason:
+                telemetry.warning("result.not_stored", verdict.reason, job=claim.id, job_type=job_type.name)
+            return verdict
         except BaseException as error:
             return self._judge(job_type, claim, error, _microseconds_since(started))
 
@@ -76,7 +87,15 @@ class Executor:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
         handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
-        return handler(**arguments)
+        value = handler(**arguments)
+        if isinstance(value, _UNRUN):
+            if isinstance(value, CoroutineType):
+                value.close()
+            raise NothingRan(
+                f"the handler returned a {type(value).__name__}, whose body has not run: declare it async def, "
+                "or run it inside and return what comes of it"
+            )
+        return value
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]

@@ -14,7 +14,13 @@ from django_pgbroker.runtime.new_names import declare_names
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.identifiers import find_job_type_ids, find_queue_ids, find_tenant_name
-from django_pgbroker.store.workers import end_backend, end_worker, has_unfinished_work, register_worker
+from django_pgbroker.store.workers import (
+    end_backend,
+    end_worker,
+    find_left_types,
+    has_unfinished_work,
+    register_worker,
+)
 from django_pgbroker.worker.executor import Directory
 from django_pgbroker.worker.lane import Lane
 from django_pgbroker.worker.options import WorkerOptions
@@ -67,6 +73,10 @@ class Session:
         """Whether a queue still holds jobs that this worker could run, now or later."""
         types = self.directory.job_types
         return any(has_unfinished_work(self.gateway, lane.queue_id, types) for lane in self.lanes)
+
+    def find_left_types(self) -> dict[str, list[str]]:
+        """By queue, the job types of pending jobs: unknown here, or paused."""
+        return {lane.name: find_left_types(self.gateway, lane.queue_id) for lane in self.lanes}
 
     def end(self, reason: str) -> None:
         """Say good-bye in the presence row, and disconnect."""

@@ -111,6 +111,7 @@ class Worker:
             running_ids=self._slots.running_ids,
             on_lost=self._note_lost,
             on_orders=self._obey,
+            is_draining=self.stopping.drain.is_set,
         )
         self._listener = Listener(options.database, options.name, self._mailbox.wake) if settings.listen else None
         self._slots.start()
@@ -141,10 +142,19 @@ class Worker:
         if not self.options.until_empty or not all(lane.is_empty for lane in self._session.lanes):
             return False
         try:
-            return not self._session.has_unfinished_work()
+            if self._session.has_unfinished_work():
+                return False
+            self._tell_left()
         except psycopg.Error as error:
             self._recover(error)
             return False
+        return True
+
+    def _tell_left(self) -> None:
+        for queue, job_types in self._session.find_left_types().items():
+            if job_types:
+                message = "jobs stay: the queue is paused, or this process knows no handler for them"
+                telemetry.warning("worker.left_jobs", message, queue=queue, job_types=", ".join(job_types))
 
     # -------------------------------------------------------------------------------------------- the loop
 
@@ -315,6 +325,7 @@ class Worker:
             seconds = self.options.settings.drain_seconds
             self._drain_until = time.monotonic() + seconds
             telemetry.info("worker.draining", f"what runs may finish within {seconds:g} s", running=len(self._claims))
+            self._keeper.beat_now()
         self._release_backlog()
         now = time.monotonic()
         if self.stopping.abort.is_set():

@@ -38,6 +38,21 @@ def test_until_empty_on_empty_queues_ends_at_once(run_until_empty):
     assert run_until_empty("default,mail:5") == 0
 
 
+def test_until_empty_ends_and_names_what_it_leaves_in_a_paused_queue_and_without_a_handler(
+    declare, run_until_empty, caplog
+):
+    @declare()
+    def wait_for_better_days():
+        pytest.fail("the queue is paused")
+
+    handle = wait_for_better_days.using(queue="mail").enqueue()
+    pause_queue("mail", actor="alice", reason="the post is on strike")
+    assert run_until_empty("default,mail") == 0
+    assert handle.status() is JobState.PENDING
+    assert "worker.left_jobs" in caplog.text
+    assert "queue=mail" in caplog.text
+
+
 def test_until_empty_waits_for_jobs_that_are_due_later_and_for_what_other_workers_run(declare, start, gate):
     @declare()
     def slow():

@@ -1,4 +1,5 @@
--- purpose: whether a queue still holds jobs that this worker could run now or later (for --until-empty)
+-- purpose: whether a queue still holds jobs that this worker could run now or later (for --until-empty); the pending
+--          ones of a paused queue are none
 -- params:  queue_id bigint, job_type_ids bigint[]
 -- returns: one boolean
 -- moves:
@@ -8,6 +9,7 @@ select
     exists (
         select from pgbroker.job
         where queue_id = %(queue_id)s::bigint and state = 0 and job_type_id = any (%(job_type_ids)s::bigint[])
+          and (select paused_at is null from pgbroker.queue where id = %(queue_id)s::bigint)
     )
     or exists (
         select from pgbroker.job
