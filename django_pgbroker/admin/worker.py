@@ -94,6 +94,7 @@ class WorkerScreen(ReadOnlyScreen):
             ("Heartbeat every", describe_seconds(worker.heartbeat_seconds)),
             ("Asked to drain", exact_moment(worker.drain_requested_at, worker.read_at)),
             ("Asked to stop", exact_moment(worker.stop_requested_at, worker.read_at)),
+            ("Draining", exact_moment(worker.draining_at, worker.read_at)),
             ("Stopped", exact_moment(worker.stopped_at, worker.read_at)),
         ]
 

@@ -30,7 +30,7 @@ def judge_presence(
         heartbeat_age_seconds: how long ago it last reported, by the database's clock.
         heartbeat_seconds: how often it promised to report.
         has_stopped: it, or the presence duty, has recorded its end.
-        is_draining: it was asked to drain or to stop.
+        is_draining: it finishes what runs, or was asked to drain or to stop.
         stop_reason: the recorded reason of its end; the presence duty writes ``lost``.
     """
     if has_stopped:

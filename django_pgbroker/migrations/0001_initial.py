@@ -382,6 +382,7 @@ class Migration(migrations.Migration):
                         ("clock_skew_seconds", models.FloatField(blank=True, null=True)),
                         ("drain_requested_at", models.DateTimeField(blank=True, null=True)),
                         ("stop_requested_at", models.DateTimeField(blank=True, null=True)),
+                        ("draining_at", models.DateTimeField(blank=True, null=True)),
                         ("stopped_at", models.DateTimeField(blank=True, null=True)),
                         ("stop_reason", models.TextField(blank=True, null=True)),
                     ],

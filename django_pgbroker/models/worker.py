@@ -25,6 +25,7 @@ class Worker(models.Model):
     clock_skew_seconds = models.FloatField(null=True, blank=True)
     drain_requested_at = models.DateTimeField(null=True, blank=True)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
+    draining_at = models.DateTimeField(null=True, blank=True)
     stopped_at = models.DateTimeField(null=True, blank=True)
     stop_reason = models.TextField(null=True, blank=True)
 

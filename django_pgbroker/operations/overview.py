@@ -122,7 +122,7 @@ def presence_of(worker: Worker, read_at: datetime) -> Presence:
         (read_at - worker.heartbeat_at).total_seconds(),
         worker.heartbeat_seconds,
         has_stopped=worker.stopped_at is not None,
-        is_draining=worker.drain_requested_at is not None or worker.stop_requested_at is not None,
+        is_draining=any((worker.draining_at, worker.drain_requested_at, worker.stop_requested_at)),
         stop_reason=worker.stop_reason,
     )
 

@@ -31,6 +31,7 @@ class LeaseKeeper(threading.Thread):
         running_ids: answers which of those run.
         on_lost: told the id and the token of a claim whose lease is lost.
         on_orders: told what operators ask.
+        is_draining: answers whether the worker drains.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class LeaseKeeper(threading.Thread):
         running_ids: Callable[[], set[int]],
         on_lost: Callable[[int, int], None],
         on_orders: Callable[[Orders], None],
+        is_draining: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(name="pgbroker-lease-keeper", daemon=True)
         self._alias = alias
@@ -56,7 +58,9 @@ class LeaseKeeper(threading.Thread):
         self._running_ids = running_ids
         self._on_lost = on_lost
         self._on_orders = on_orders
+        self._is_draining = is_draining
         self._stopped = threading.Event()
+        self._called = threading.Event()
         self._gateway: Gateway | None = None
         self._failures = 0
         self._renewed_at = time.monotonic()
@@ -70,11 +74,21 @@ class LeaseKeeper(threading.Thread):
     def stop(self) -> None:
         """End the thread as soon as it is not talking to the database."""
         self._stopped.set()
+        self._called.set()
+
+    def beat_now(self) -> None:
+        """Beat at once, whenever the next beat would be: what the worker's row says has changed."""
+        self._called.set()
 
     def run(self) -> None:
         """Beat until stopped; never ends by an error."""
         wait = 0.0
-        while not self._stopped.wait(wait):
+        while True:
+            self._called.wait(wait)
+            # cleared before the look at the flags: a call that comes during a beat is answered by another one
+            self._called.clear()
+            if self._stopped.is_set():
+                break
             started = time.monotonic()
             try:
                 self._beat()
@@ -91,7 +105,10 @@ class LeaseKeeper(threading.Thread):
             timeout = f"{max(1000, int(self._heartbeat_seconds * 1000))}ms"
             self._gateway = open_gateway(self._alias, self._label, statement_timeout=timeout, lock_timeout=timeout)
         self._renew(self._gateway)
-        orders = beat_worker(self._gateway, self._worker_id, len(self._running_ids()), time.time())
+        is_draining = self._is_draining()
+        orders = beat_worker(
+            self._gateway, self._worker_id, len(self._running_ids()), time.time(), is_draining=is_draining
+        )
         if orders is not None:
             self._on_orders(orders)
 

@@ -5,9 +5,12 @@ import threading
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
+from django_pgbroker.domain.presence import Presence
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import Execution, Job, Worker
+from django_pgbroker.operations.overview import presence_of
 from tests.maintenance.waiting import wait_until
 
 QUICK_BEATS = {"POLL_MAX_SECONDS": 0.1, "LEASE_SECONDS": 2, "HEARTBEAT_SECONDS": 0.5, "DRAIN_SECONDS": 10}
@@ -75,6 +78,24 @@ def test_an_order_to_drain_finishes_what_runs_and_claims_nothing_more(stuck, sta
     assert left.status() is JobState.PENDING
     assert "an operator asked this worker to drain" in caplog.text
     assert Worker.objects.get().stop_reason == "stopped"
+
+
+def test_a_worker_that_drains_says_so_at_once_whoever_asked_it(stuck, start, gate, settings, rows):
+    settings.PGBROKER = {**QUICK_BEATS, "LEASE_SECONDS": 600, "HEARTBEAT_SECONDS": 300}
+    stuck.enqueue()
+    worker = start(concurrency=1)
+    gate.wait_until_arrived()
+    assert presence_of(Worker.objects.get(), timezone.now()) is Presence.ALIVE
+    worker.worker.stopping.request_drain()
+    wait_until(lambda: Worker.objects.get().draining_at, "it says that it drains, long before its next heartbeat")
+    first = Worker.objects.get()
+    assert presence_of(first, timezone.now()) is Presence.DRAINING
+    worker.worker._keeper.beat_now()
+    later = "select heartbeat_at > %s::timestamptz from pgbroker.worker"
+    wait_until(lambda: rows.one(later, first.heartbeat_at), "it beats again")
+    assert Worker.objects.get().draining_at == first.draining_at
+    gate.open()
+    assert worker.join() == 0
 
 
 def test_an_order_to_stop_hands_back_what_runs_at_once_and_uncounted(stuck, start, gate, rows):

@@ -298,6 +298,7 @@ create table pgbroker.worker (
     clock_skew_seconds double precision,
     drain_requested_at timestamptz,
     stop_requested_at  timestamptz,
+    draining_at       timestamptz,
     stopped_at        timestamptz,
     stop_reason       text
 ) with (fillfactor = 50);
