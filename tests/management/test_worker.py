@@ -29,6 +29,17 @@ def test_until_empty_runs_what_is_there_and_says_what_it_is(broker_database, cap
     assert last.endswith(" stopped.")
 
 
+def test_a_short_run_leaves_figures_of_all_queues_as_they_are_after_it(rows):
+    for number in range(12):
+        rows.queue(f"other{number:02}")
+    enqueue("tests.management.noop")
+    # taken a moment ago, while the job ran: too young for the duty to look again
+    rows.run("update pgbroker.queue set sampled_at = now(), running_count = 1")
+    run()
+    assert rows.one("select count(*) from pgbroker.queue where running_count is distinct from 0") == 0
+    assert rows.one("select count(*) from pgbroker.queue where sampled_at is null") == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -14,6 +14,7 @@ from django.db import Error
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
+from django_pgbroker.maintenance.sampler import leave_samples
 from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
@@ -81,6 +82,8 @@ class Command(BaseCommand):
             ended.set()
             if runner:
                 runner.join()
+        if runner and not status:
+            leave_samples(options.database, options.name)
         self.stdout.write(f"pgbroker worker {options.name} stopped.")
         if worker.left_running:
             self._leave_at_once(status)
