@@ -15,7 +15,7 @@ help: ## Show this list
 environment: ## Build .venv, or see that it is current
 	@$(BOOT)
 
-demo: environment ## Run real jobs until Ctrl-C (once and done: ARGS=--once; another port: PORT=8001)
+demo: environment ## Run real jobs until Ctrl-C (ARGS=--once ends by itself; ARGS="'/a folder' --once"; PORT=8001)
 	@$(RUN) manage.py demo $(ARGS)
 
 test: environment ## Run the tests (a part of them: PYTEST_ARGS=tests/domain)
@@ -35,3 +35,4 @@ stop: ## Stop this clone's PostgreSQL
 clean: ## Stop PostgreSQL; delete its data and the environment
 	@python3 -S -m example_project.embedded remove
 	@rm -rf .venv .tools .postgres .mypy_cache .pytest_cache .ruff_cache
+	@echo "The environment: deleted. \`make demo\` and \`make test\` build it again."

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import environ
 
+from example_project.environment import read_database, read_port
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.FileAwareEnv()
@@ -17,7 +19,7 @@ DEBUG = env.bool("DEBUG", default=True)
 # For development on this machine only; without DEBUG the environment must name a real one.
 SECRET_KEY = env("SECRET_KEY", default="django-insecure-for-development-only") if DEBUG else env("SECRET_KEY").strip()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
-PORT = env.int("PORT", default=8000)
+PORT = read_port(env, default=8000)
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -59,7 +61,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {
-    "default": env.db("DATABASE_URL")
+    "default": read_database(env)
     if env("DATABASE_URL", default="")
     # No HOST: the backend starts the embedded server of this clone, or attaches to it, on the first connection.
     else {"ENGINE": "example_project.backend", "NAME": "pgbroker"},

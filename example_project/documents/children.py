@@ -11,6 +11,7 @@ from typing import Self
 from django.conf import settings
 
 STOP_SECONDS = 15
+HURRIED_SECONDS = 2
 _TAIL_BYTES = 4000
 
 
@@ -72,6 +73,7 @@ class Children:
 
     def __init__(self) -> None:
         self._started: list[Child] = []
+        self._stop_seconds = STOP_SECONDS
 
     def start(self, name: str, *arguments: str) -> Child:
         """Start ``manage.py arguments`` as a child; ``name`` is how messages call it."""
@@ -82,6 +84,10 @@ class Children:
     def forget(self, child: Child) -> None:
         """Drop a child that has ended."""
         self._started.remove(child)
+
+    def hurry(self) -> None:
+        """Do not let the children finish what they do: without a database they cannot."""
+        self._stop_seconds = HURRIED_SECONDS
 
     def check_alive(self) -> None:
         """Raise ChildEnded when one of the processes has ended."""
@@ -102,7 +108,7 @@ class Children:
     def _stop(self) -> None:
         for child in self._started:
             child.let_go()
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + self._stop_seconds
         for child in self._started:
             child.wait(deadline - time.monotonic())
         self._started.clear()

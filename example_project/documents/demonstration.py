@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from django.conf import settings
-from django.core.management import call_command
+from django.db import Error
 
 from example_project.documents.account import USERNAME, open_account
-from example_project.documents.children import Children
+from example_project.documents.children import ChildEnded, Children
 from example_project.documents.comparison import Report, compare
+from example_project.documents.database import DatabaseStopped, database_answers, migrate
 from example_project.documents.ingest import broken_sources, find_sources, ingest, jobs_for
 from example_project.documents.models import Batch
 from example_project.documents.progress import Count, Display, count, display, live_jobs
@@ -57,22 +58,32 @@ class Demonstration:
             StopAsked: a signal came.
             ChildEnded: the worker or the web server failed.
             PortTaken: the environment names a port that is in use.
+            DatabaseUnusable: the database cannot be reached or migrated, or was stopped meanwhile.
         """
         choose_port(settings.PORT)  # a port that cannot be had is told before anything is done
         self.write("Migrating the database.")
-        call_command("migrate", verbosity=0, interactive=False)
-        account = describe_account(open_account())
+        migrate()
         with Children() as self.children:
-            self.children.start(
-                "worker", "pgbroker_worker", "--queues", "default", "--concurrency", str(self.concurrency)
-            )
-            address = start_web_server(self.children, self.pause)
-            self.write(f"Admin: {address}  {account}")
-            started = time.monotonic()
-            batch = self.feed_and_wait()
-            seconds = time.monotonic() - started
-            result = Result(compare(batch, self.paths), seconds)
-            after(result)
+            try:
+                return self.work(after)
+            except (Error, ChildEnded, DatabaseStopped):
+                if database_answers():
+                    raise
+                # This is the cause, and what the users of the database say of it is noise.
+                self.children.hurry()
+                raise DatabaseStopped from None
+
+    def work(self, after: Callable[[Result], None]) -> Result:
+        """Start the children, have the work done, and compare."""
+        account = describe_account(open_account())
+        self.children.start("worker", "pgbroker_worker", "--queues", "default", "--concurrency", str(self.concurrency))
+        address = start_web_server(self.children, self.pause)
+        self.write(f"Admin: {address}  {account}")
+        started = time.monotonic()
+        batch = self.feed_and_wait()
+        seconds = time.monotonic() - started
+        result = Result(compare(batch, self.paths), seconds)
+        after(result)
         return result
 
     def feed_and_wait(self) -> Batch:
@@ -116,7 +127,9 @@ class Demonstration:
         time.sleep(TICK_SECONDS)
 
     def check(self) -> None:
-        """Raise what ends the demo: a child that failed, a starter that is gone."""
+        """Raise what ends the demo: a database that is gone, a child that failed, a starter that is gone."""
+        if not database_answers():
+            raise DatabaseStopped
         self.children.check_alive()
         self.starter.check_alive()
 

@@ -13,9 +13,9 @@ def main(arguments: list[str]) -> int:
     """Do what ``arguments`` say; return 0, or 1 after saying what went wrong."""
     try:
         if arguments == ["stop"]:
-            stop(place_of(CLONE))
+            say("stopped" if stop(place_of(CLONE)) else "does not run")
         elif arguments == ["remove"]:
-            remove(place_of(CLONE))
+            say("stopped, and its data deleted" if remove(place_of(CLONE)) else "has no data")
         elif len(arguments) == 3 and arguments[0] == "keep":
             stop_after_the_last_user(Place(Path(arguments[1])), int(arguments[2]))
         else:
@@ -25,6 +25,11 @@ def main(arguments: list[str]) -> int:
         print(f"embedded PostgreSQL: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def say(what: str) -> None:
+    """Print what has become of the server, for `make stop` and `make clean`."""
+    print(f"The PostgreSQL of this clone: {what}.", flush=True)
 
 
 if __name__ == "__main__":

@@ -131,23 +131,26 @@ def run_as_server(command: list[Any], **options: Any) -> subprocess.CompletedPro
     )
 
 
-def stop(place: Place) -> None:
-    """Ask for a fast shutdown, and after a while for an immediate one; return when the server is gone.
+def stop(place: Place) -> bool:
+    """Ask for a fast shutdown, and after a while for an immediate one; return whether it ran, when it is gone.
 
     Raises:
         EmbeddedServerError: it is still there.
     """
     # Not `pg_ctl stop`: it believes the number in a stale file, and might signal a stranger.
+    has_run = False
     for order in (signal.SIGINT, signal.SIGQUIT):
         pid = postmaster(place)
         if pid is None:
-            return
+            return has_run
+        has_run = True
         os.kill(pid, order)
         deadline = time.monotonic() + STOP_SECONDS
         while serves(pid, place.data) and time.monotonic() < deadline:
             time.sleep(0.02)
     if postmaster(place) is not None:
         raise EmbeddedServerError(f"PostgreSQL of {place.home} does not stop.\nNext: look into {place.log}.")
+    return has_run
 
 
 def postmaster(place: Place) -> int | None:

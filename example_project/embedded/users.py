@@ -97,16 +97,19 @@ def is_still(lock: IO[str], place: Place) -> bool:
         return False
 
 
-def stop(place: Place) -> None:
-    """Stop the server of ``place``, also under its users."""
-    if place.home.exists():
-        with gate(place):
-            server.stop(place)
+def stop(place: Place) -> bool:
+    """Stop the server of ``place``, also under its users. Return whether it ran."""
+    if not place.home.exists():
+        return False
+    with gate(place):
+        return server.stop(place)
 
 
-def remove(place: Place) -> None:
-    """Stop the server of ``place`` and delete it with all its data."""
-    if place.home.exists():
-        with gate(place):
-            server.stop(place)
-            delete(place)
+def remove(place: Place) -> bool:
+    """Stop the server of ``place`` and delete it with all its data. Return whether there was anything."""
+    if not place.home.exists():
+        return False
+    with gate(place):
+        server.stop(place)
+        delete(place)
+    return True

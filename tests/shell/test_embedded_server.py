@@ -154,3 +154,16 @@ def test_a_socket_folder_that_somebody_else_laid_out_is_refused(tmp_path: Path) 
 
     with pytest.raises(EmbeddedServerError, match=f"{trap} belongs to somebody else"):
         make_private_folder(trap)
+
+
+def test_stop_and_remove_say_what_they_did(new_clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    new_clone.command("stop")
+    user = new_clone.attach()
+    new_clone.command("stop")
+    new_clone.command("stop")
+    user.die()
+    new_clone.command("remove")
+    new_clone.command("remove")
+
+    said = [line.removeprefix("The PostgreSQL of this clone: ") for line in capfd.readouterr().out.splitlines()]
+    assert said == ["does not run.", "stopped.", "does not run.", "stopped, and its data deleted.", "has no data."]

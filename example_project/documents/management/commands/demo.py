@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from example_project.documents.children import ChildEnded
 from example_project.documents.comparison import Report
+from example_project.documents.database import DatabaseUnusable
 from example_project.documents.demonstration import Demonstration, Result
 from example_project.documents.ingest import STANDARD_LIBRARY, UnusableFolder
 from example_project.documents.management.numbers import at_least_one
@@ -49,7 +50,7 @@ class Command(BaseCommand):
         except StopAsked:
             self.say("\nStopped: no process of the demo is left.")
             sys.exit(STOPPED_EARLY if once else 0)
-        except (ChildEnded, UnusableFolder, PortTaken) as error:
+        except (ChildEnded, DatabaseUnusable, UnusableFolder, PortTaken) as error:
             raise CommandError(str(error)) from error
         self.conclude(result)
 
