@@ -3,6 +3,7 @@
 from django.db import models
 
 from django_pgbroker.domain.states import FINISHED_STATES, JobState
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.links import link_to
 from django_pgbroker.models.querysets import ArchivedJobQuerySet
 
@@ -39,7 +40,7 @@ class ArchivedJob(models.Model):
     error_class = models.TextField(null=True, blank=True)
     error_message = models.TextField(null=True, blank=True)
 
-    objects = ArchivedJobQuerySet.as_manager()
+    objects = BrokerManager.from_queryset(ArchivedJobQuerySet)()
 
     class Meta:
         managed = False

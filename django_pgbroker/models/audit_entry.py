@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.links import link_to
 
@@ -20,6 +21,8 @@ class AuditEntry(models.Model):
     before = models.JSONField(null=True, blank=True)
     after = models.JSONField(null=True, blank=True)
     count = models.BigIntegerField(default=1)
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

@@ -1,13 +1,12 @@
 """The dead letters: archived jobs that wait for an operator."""
 
-from django.db import models
-
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models.archived_job import ArchivedJob
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.querysets import ArchivedJobQuerySet
 
 
-class DeadLetterManager(models.Manager.from_queryset(ArchivedJobQuerySet)):  # type: ignore[misc]
+class DeadLetterManager(BrokerManager.from_queryset(ArchivedJobQuerySet)):  # type: ignore[misc]
     """Sees dead letters only, so that every query stays in their partition."""
 
     def get_queryset(self) -> ArchivedJobQuerySet:

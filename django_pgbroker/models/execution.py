@@ -3,6 +3,7 @@
 from django.db import models
 
 from django_pgbroker.domain.states import Outcome
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.links import link_to
 from django_pgbroker.models.querysets import ExecutionQuerySet
 
@@ -33,7 +34,7 @@ class Execution(models.Model):
     error_message = models.TextField(null=True, blank=True)
     traceback = models.TextField(null=True, blank=True)
 
-    objects = ExecutionQuerySet.as_manager()
+    objects = BrokerManager.from_queryset(ExecutionQuerySet)()
 
     class Meta:
         managed = False

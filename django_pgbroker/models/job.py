@@ -3,6 +3,7 @@
 from django.db import models
 
 from django_pgbroker.domain.states import LIVE_STATES, JobState
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.identifiers import IdentifierList
 from django_pgbroker.models.links import link_to
 from django_pgbroker.models.never import TimestampOrNever
@@ -42,7 +43,7 @@ class Job(models.Model):
     parked_reason = models.SmallIntegerField(null=True, blank=True)
     limit_ids = IdentifierList(null=True, blank=True)
 
-    objects = JobQuerySet.as_manager()
+    objects = BrokerManager.from_queryset(JobQuerySet)()
 
     class Meta:
         managed = False

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.links import link_to
 
@@ -15,6 +16,8 @@ class JobDependency(models.Model):
     depends_on_group = link_to("RunGroup", null=True, blank=True)
     satisfied = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Clock())
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

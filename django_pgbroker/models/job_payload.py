@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
+
 
 class JobPayload(models.Model):
     """The arguments and headers of one live job."""
@@ -18,6 +20,8 @@ class JobPayload(models.Model):
     headers = models.JSONField(null=True, blank=True)
     correlation_id = models.TextField(null=True, blank=True)
     created_by = models.TextField(null=True, blank=True)
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

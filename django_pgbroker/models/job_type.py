@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 
 
@@ -11,6 +12,8 @@ class JobType(models.Model):
     id = models.BigAutoField(primary_key=True)
     name = models.TextField(unique=True)
     created_at = models.DateTimeField(db_default=Clock())
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 
 
@@ -22,6 +23,8 @@ class Queue(models.Model):
     running_count = models.BigIntegerField(null=True, blank=True)
     oldest_pending_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Clock())
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

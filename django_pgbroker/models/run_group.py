@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.links import link_to
 
@@ -22,6 +23,8 @@ class RunGroup(models.Model):
     member_count = models.BigIntegerField(default=0)
     completed_count = models.BigIntegerField(default=0)
     failed_count = models.BigIntegerField(default=0)
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

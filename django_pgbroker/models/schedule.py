@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.links import link_to
 
@@ -33,6 +34,8 @@ class Schedule(models.Model):
     disabled_reason = models.TextField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Clock())
     updated_at = models.DateTimeField(db_default=Clock())
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.links import link_to
 
@@ -17,6 +18,8 @@ class ScheduleRun(models.Model):
     run_group = link_to("RunGroup", null=True, blank=True)
     created_at = models.DateTimeField(db_default=Clock())
     details = models.JSONField(null=True, blank=True)
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

@@ -3,6 +3,7 @@
 from django.db import models
 
 from django_pgbroker.domain.states import Outcome
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.links import link_to
 
 
@@ -25,6 +26,8 @@ class StatMinute(models.Model):
     jobs = models.BigIntegerField()
     wait_microseconds = models.BigIntegerField()
     run_microseconds = models.BigIntegerField()
+
+    objects = BrokerManager()
 
     class Meta:
         managed = False

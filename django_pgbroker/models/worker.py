@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.identifiers import IdentifierList
 from django_pgbroker.models.querysets import WorkerQuerySet
@@ -29,7 +30,7 @@ class Worker(models.Model):
     stopped_at = models.DateTimeField(null=True, blank=True)
     stop_reason = models.TextField(null=True, blank=True)
 
-    objects = WorkerQuerySet.as_manager()
+    objects = BrokerManager.from_queryset(WorkerQuerySet)()
 
     class Meta:
         managed = False

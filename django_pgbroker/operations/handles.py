@@ -1,12 +1,13 @@
 """Follow one job: how it stands and what it answered. Returned by ``enqueue()``."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import JobFailed, JobNotFinished, JobNotFound, ResultNotStored
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.operations.databases import open_caller_gateway
@@ -21,11 +22,11 @@ class JobHandle:
 
     Args:
         id: of the job.
-        using: alias of its database.
+        using: alias of its database; by default ``PGBROKER["DATABASE"]``.
     """
 
     id: int
-    using: str = DEFAULT_DB_ALIAS
+    using: str = field(default_factory=lambda: get_settings().database)
 
     def status(self) -> JobState:
         """How the job stands now, as the caller's transaction sees it.

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS
 from django.db.models import F, Q
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.presence import Presence, judge_presence
 from django_pgbroker.models import Queue, Worker
 from django_pgbroker.models.clock import Clock
@@ -91,16 +91,17 @@ class Overview:
     unknown_types: tuple[UnknownType, ...]
 
 
-def read_overview(database: str = DEFAULT_DB_ALIAS) -> Overview:
+def read_overview(using: str | None = None) -> Overview:
     """How the broker stands, in three cheap reads whatever the number of jobs.
 
     Args:
-        database: a key of ``settings.DATABASES``.
+        using: alias of the database; by default ``PGBROKER["DATABASE"]``.
 
     Raises:
         ConfigurationError: there is no such alias, or it is not PostgreSQL.
         django.db.DatabaseError: the database is away, or the broker's migrations have not run there.
     """
+    database = using or get_settings().database
     unknown = find_unknown_types(open_caller_gateway(database), UNKNOWN_TYPES_BATCH)
     return Overview(
         queues=tuple(_read_queues(database)),

@@ -34,21 +34,22 @@ class RetentionPlan:
         return not self.partitions and not self.default_rows
 
 
-def plan_retention(database: str, days: int | None = None) -> RetentionPlan:
-    """What is past the limit in ``database``, oldest first. Changes nothing.
+def plan_retention(using: str | None = None, days: int | None = None) -> RetentionPlan:
+    """What is past the limit in a database, oldest first. Changes nothing.
 
     Args:
-        database: a key of ``settings.DATABASES``.
+        using: alias of the database; by default ``PGBROKER["DATABASE"]``.
         days: the limit; ``PGBROKER["RETENTION_DAYS"]`` unless given.
 
     Raises:
         ConfigurationError: there is no such alias, or it is not PostgreSQL.
         django.db.DatabaseError: the database is away, or the broker's migrations have not run there.
     """
-    limit = get_settings().retention_days if days is None else days
+    settings = get_settings()
+    limit = settings.retention_days if days is None else days
     if limit is None:
         return RetentionPlan(None)
-    gateway = open_caller_gateway(database)
+    gateway = open_caller_gateway(using or settings.database)
     return RetentionPlan(
         limit,
         tuple(DuePartition(*partition) for partition in find_old_partitions(gateway, limit)),

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS, DatabaseError
+from django.db import DatabaseError
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.durations import describe_age, describe_seconds
 from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.domain.presence import Presence, describe_queues
@@ -46,12 +47,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="alias of the broker's database")
+        parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read the overview and print it."""
-        database = options["database"]
         try:
+            database = options["database"] or get_settings().database
             overview = read_overview(database)
         except ConfigurationError as error:
             raise CommandError(str(error)) from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import psycopg
 from django.db import DatabaseError
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.doctor import history, schema, server, sessions, tables, workers
@@ -54,16 +55,17 @@ class Diagnosis:
         return Level.OK if worst is Level.UNSEEN else worst
 
 
-def examine(database: str) -> Diagnosis:
+def examine(using: str | None = None) -> Diagnosis:
     """Look at everything. Changes nothing, locks nothing for long, and goes on where one look fails.
 
     Args:
-        database: a key of ``settings.DATABASES``.
+        using: alias of the database; by default ``PGBROKER["DATABASE"]``.
 
     Raises:
         ConfigurationError: there is no such alias, it is not PostgreSQL, or our tables are not in it.
         django.db.DatabaseError, psycopg.Error: the database is away.
     """
+    database = using or get_settings().database
     open_caller_gateway(database)
     if not is_installed(database):
         raise ConfigurationError(
