@@ -10,7 +10,8 @@ from statistics import quantiles
 import pytest
 
 from django_pgbroker.store.acknowledge import acknowledge_jobs
-from django_pgbroker.store.claim import NO_FLOOR
+from django_pgbroker.store.claim import NO_FLOOR, send_claim_jobs
+from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.statement import statement
 from django_pgbroker.worker.lane import Lane
 from tests.store.jobs import completed
@@ -26,17 +27,22 @@ def old_snapshot(rival):
         yield
 
 
+class Explainer(Gateway):
+    """Explains what it is sent."""
+
+    def send(self, name, params=None):
+        text = f"explain (analyze, buffers, timing off, format json) {statement(name).text}"
+        return self.connection.execute(text, params, prepare=False)
+
+
 def count_blocks(gateway, shop, floor):
     """How many pages a claim of one job that begins there would touch."""
     with gateway.connection.transaction(force_rollback=True):
-        [[plan]] = gateway.connection.execute(
-            "explain (analyze, buffers, timing off, format json) " + statement("claim_jobs").text,
-            {
-                "queue_id": shop.queue, "job_type_ids": [shop.job_type], "floor": floor, "batch": 1,
-                "lease_seconds": 60, "worker_id": 1,
-            },
-            prepare=False,
-        ).fetchall()  # fmt: skip
+        sent = send_claim_jobs(
+            Explainer(gateway.connection), queue_id=shop.queue, job_type_ids=f"{{{shop.job_type}}}", floor=floor,
+            batch=1, begin=1, lease_seconds=60, worker_id=1,
+        )  # fmt: skip
+        [[plan]] = sent.fetchall()
     return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
 
 
