@@ -3,6 +3,7 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate, pre_migrate
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.registry import discover
 
 
@@ -15,7 +16,12 @@ class PgbrokerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Called by Django when all models are loaded."""
+        """Called by Django when all models are loaded.
+
+        Raises:
+            ConfigurationError: ``settings.PGBROKER`` is wrong; no process starts with it.
+        """
+        get_settings()
         # Django demands it: these modules need the loaded app registry.
         from django_pgbroker import checks  # noqa: F401, PLC0415
         from django_pgbroker.migrations._hooks import (  # noqa: PLC0415
