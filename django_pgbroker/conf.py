@@ -45,7 +45,11 @@ def _setting(
 class Settings:
     """The settings of the broker; each field is a key of ``settings.PGBROKER`` in lower case."""
 
-    database: str = _setting("default", "Alias in `DATABASES` of the database that holds the jobs.")
+    database: str = _setting(
+        "default",
+        "Alias in `DATABASES` of the database that holds the jobs. A job commits with your writes only when their "
+        "transaction is on this alias too.",
+    )
     queues: Mapping[str, QueueSettings] | None = _setting(
         None,
         "The queues that exist: a list of names, or a dict of name to options (`ageing_seconds`). "
@@ -63,7 +67,9 @@ class Settings:
         {"user": 50, "normal": 0, "backfill": -50}, "Names for priorities; replaces the default names."
     )
     default_max_attempts: int = _setting(3, "Attempts before a failing job is a dead letter.", 1, MOST_ATTEMPTS)
-    default_timeout_seconds: int = _setting(300, "Longest attempt.", 1, LONGEST_TIMEOUT_SECONDS)
+    default_timeout_seconds: int = _setting(
+        300, "Longest attempt: stored with each job, not enforced yet.", 1, LONGEST_TIMEOUT_SECONDS
+    )
     ageing_seconds: int = _setting(
         60, "Waiting this long is worth one step of priority; 0 turns priority off. Used when a queue is created.",
         0, LONGEST_AGEING_SECONDS,

@@ -44,7 +44,7 @@ OUTCOMES = {
     Outcome.RELEASED: "The claim was handed back before its handler began; the job keeps its place in the queue.",
     Outcome.COMPLETED: "The handler returned.",
     Outcome.FAILED: "The handler raised, or asked for a retry.",
-    Outcome.TIMED_OUT: "The handler ran longer than its time-out.",
+    Outcome.TIMED_OUT: "The handler ran longer than its time-out. Never yet: time-outs are stored, not enforced.",
     Outcome.SNOOZED: "The handler put its job off.",
     Outcome.CANCELLED: "The handler cancelled its job.",
     Outcome.LOST: "The lease lapsed: the worker died, froze or was cut off.",
