@@ -53,7 +53,7 @@ def test_a_number_beyond_its_documented_bounds_is_refused(key, bounds):
     ("given", "message"),
     [
         ({"DEFAULT_QEUE": "a"}, "no key 'DEFAULT_QEUE'. Did you mean 'DEFAULT_QUEUE'"),
-        ({"lease_seconds": 60}, "no key 'lease_seconds'"),
+        ({"lease_seconds": 60}, "no key 'lease_seconds'. Did you mean 'LEASE_SECONDS'"),
         ({"DATABASE": "job"}, "no alias in DATABASES. Did you mean 'jobs'"),
         ({"DATABASE": ""}, "DATABASE"),
         ({"LISTEN": 1}, "must be True or False"),

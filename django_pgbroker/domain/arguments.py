@@ -8,6 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from django_pgbroker.domain.errors import ConfigurationError, InvalidArguments
 from django_pgbroker.domain.names import suggest
+from django_pgbroker.domain.options import OPTION_NAMES
 
 if sys.version_info >= (3, 14):
     from annotationlib import Format
@@ -68,13 +69,20 @@ def bind_arguments(
         if name in bound:
             raise InvalidArguments(job_type, name, "was given twice, by position and by name")
         if name not in named and not is_open:
-            raise InvalidArguments(
-                job_type, str(name), f"is unknown to the handler. {suggest(str(name), named)}".rstrip()
-            )
+            raise InvalidArguments(job_type, str(name), _describe_stranger(str(name), named))
         bound[name] = value
     for name in named:
         _check_argument(job_type, parameters[name], bound)
     return bound
+
+
+def _describe_stranger(name: str, named: Sequence[str]) -> str:
+    if name in OPTION_NAMES:
+        return (
+            "is unknown to the handler. It is an option of the job: "
+            f"write .using({name}=...).enqueue(...), or enqueue(..., {name}=...) beside the dict of arguments"
+        )
+    return f"is unknown to the handler. {suggest(name, named)}".rstrip()
 
 
 def _check_argument(job_type: str, parameter: inspect.Parameter, bound: Mapping[str, object]) -> None:

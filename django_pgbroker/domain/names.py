@@ -59,7 +59,10 @@ def check_tenant_name(name: object) -> str:
 def suggest(name: str, known: Iterable[str]) -> str:
     """A sentence with the known names that resemble ``name``, or with all of them when there are few; may be empty."""
     names = sorted(known)
+    plain = {other.casefold(): other for other in names}
     close = get_close_matches(name, names, n=3, cutoff=0.6)
+    if not close:
+        close = [plain[other] for other in get_close_matches(name.casefold(), plain, n=3, cutoff=0.6)]
     if close:
         return f"Did you mean {' or '.join(map(repr, close))}?"
     if names and len(names) <= 10:

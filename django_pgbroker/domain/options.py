@@ -1,16 +1,33 @@
 """The options of one job as a caller gives them, checked before any SQL. Used by enqueue."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django_pgbroker.domain.errors import InvalidOption, show_value
+from django_pgbroker.domain.names import suggest
 
 type Duration = timedelta | float
 type Moment = datetime | timedelta | float
 
 LONGEST_DELAY = timedelta(days=36_525)
 LONGEST_TEXT = 200
+
+#: What an option is called elsewhere.
+_OTHER_WORDS = {
+    "alias": "using",
+    "backoff": "retry",
+    "countdown": "delay",
+    "database": "using",
+    "db": "using",
+    "eta": "run_at",
+    "max_retries": "max_attempts",
+    "priority_level": "priority",
+    "queue_name": "queue",
+    "tenant_id": "tenant",
+    "time_limit": "timeout",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +40,7 @@ class JobOptions:
         delay: not before this long from now.
         run_at: not before this aware time; a time in the past means now.
         expires: the latest *start*, as a span from now or an aware time; later the job ends as *expired*.
-        timeout: the longest *attempt*, in whole seconds.
+        timeout: the longest *attempt*, a timedelta or a number, in whole seconds.
         deadline: the latest *finish*, as a span from now or an aware time.
         max_attempts: 1 to 1,000.
         tenant: whose job it is.
@@ -49,6 +66,23 @@ class JobOptions:
         begin = self.delay if self.delay is not None else self.run_at
         for name in ("expires", "deadline"):
             _check_after(name, getattr(self, name), begin)
+
+
+#: The keywords of ``using()`` and ``enqueue()``: the options, and the alias of the database.
+OPTION_NAMES = (*(each.name for each in fields(JobOptions)), "using")
+
+
+def describe_unknown(name: str, known: Iterable[str]) -> str:
+    """What to say of a keyword that is no option, with the one that was probably meant.
+
+    Args:
+        name: the keyword.
+        known: the options there are.
+    """
+    options = sorted(known)
+    meant = _OTHER_WORDS.get(name)
+    hint = f"Did you mean {meant!r}?" if meant in options else suggest(name, options)
+    return f"{name!r} is no option. {hint or 'Options: ' + ', '.join(options) + '.'}"
 
 
 @dataclass(frozen=True)
@@ -110,17 +144,33 @@ def read_moment(name: str, value: Any) -> Instant:
     return Instant(seconds=read_duration(name, value))
 
 
+def read_seconds(name: str, value: Any, low: int, high: int) -> int:
+    """A span in whole seconds, as a timedelta or a number.
+
+    Raises:
+        InvalidOption: as ``read_whole``.
+    """
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if not _is_whole(number) or not low <= number <= high:
+        raise InvalidOption(
+            f"{name} must be a whole number of seconds from {low:,} to {high:,}, not {show_value(value)}"
+        )
+    return int(number)
+
+
 def read_whole(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number within bounds; a timedelta counts as its seconds.
+    """A whole number within bounds.
 
     Raises:
         InvalidOption: it is no whole number, or out of bounds.
     """
-    number = value.total_seconds() if isinstance(value, timedelta) else value
-    is_whole = type(number) is int or (type(number) is float and number.is_integer())
-    if not is_whole or not low <= number <= high:
+    if not _is_whole(value) or not low <= value <= high:
         raise InvalidOption(f"{name} must be a whole number from {low:,} to {high:,}, not {show_value(value)}")
-    return int(number)
+    return int(value)
+
+
+def _is_whole(number: object) -> bool:
+    return type(number) is int or (type(number) is float and number.is_integer())
 
 
 def read_text(name: str, value: Any) -> str | None:

@@ -27,8 +27,9 @@ def resolve_priority(priority: int | str, levels: Mapping[str, int]) -> int:
             )
         return levels[priority]
     if type(priority) is not int or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
+        named = f", or one of the levels {', '.join(map(repr, sorted(levels)))}" if levels else ""
         raise InvalidOption(
-            f"priority {show_value(priority)} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, "
-            f"or one of the levels {', '.join(map(repr, sorted(levels)))}"
+            f"priority {show_value(priority)} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+            f"{named}"
         )
     return priority

@@ -4,21 +4,26 @@ from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import Never
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, InterfaceError
 
 from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, Settings, get_settings
-from django_pgbroker.domain.errors import InvalidPayload, UnknownQueue, show_value
+from django_pgbroker.domain.errors import InvalidOption, InvalidPayload, UnknownQueue, show_value
 from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.domain.names import DEFAULT_TENANT, check_queue_name, check_tenant_name, suggest
 from django_pgbroker.domain.options import (
+    OPTION_NAMES,
     Duration,
     Instant,
     JobOptions,
     Moment,
+    describe_unknown,
     read_duration,
     read_moment,
+    read_seconds,
     read_text,
     read_time,
     read_whole,
@@ -52,6 +57,7 @@ def enqueue(
     correlation_id: str | None = None,
     created_by: str | None = None,
     using: str | None = None,
+    **unknown: Never,
 ) -> JobHandle:
     """Store a job on the caller's connection: it exists if and only if the caller's transaction commits.
 
@@ -71,6 +77,10 @@ def enqueue(
         EnqueueConflict: a concurrent transaction is in the way; run the caller's transaction again.
         BrokerDatabaseError: the database refused; a ``django.db.DatabaseError``, and the caller's writes are untouched.
     """
+    for name in unknown:
+        raise InvalidOption(
+            f"{describe_unknown(name, OPTION_NAMES)} The handler's arguments go into the dict before it"
+        )
     options = JobOptions(
         queue=queue, priority=priority, delay=delay, run_at=run_at, expires=expires, timeout=timeout,
         deadline=deadline, max_attempts=max_attempts, tenant=tenant, correlation_id=correlation_id,
@@ -100,12 +110,13 @@ async def aenqueue(
     correlation_id: str | None = None,
     created_by: str | None = None,
     using: str | None = None,
+    **unknown: Never,
 ) -> JobHandle:
     """``enqueue`` for async code: runs in the thread of Django's synchronous connection, as the async ORM does."""
     return await sync_to_async(enqueue, thread_sensitive=True)(
         job_type, arguments, queue=queue, priority=priority, delay=delay, run_at=run_at, expires=expires,
         timeout=timeout, deadline=deadline, max_attempts=max_attempts, tenant=tenant, correlation_id=correlation_id,
-        created_by=created_by, using=using,
+        created_by=created_by, using=using, **unknown,
     )  # fmt: skip
 
 
@@ -119,6 +130,8 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
         if job_id is None:
             create_missing_names(gateway, spec)
             job_id = enqueue_job(gateway, spec)
+    except SynchronousOnlyOperation as error:
+        raise SynchronousOnlyOperation(f"{error} In async code write: await aenqueue(...)") from error
     except (DatabaseError, InterfaceError) as error:
         raise wrap_database_error(error, f"enqueue a job of type {spec.job_type!r}") from error
     if job_id is None:
@@ -146,7 +159,7 @@ def decide(job_type: JobType, arguments: Mapping[str, object], options: JobOptio
             1,
             MOST_ATTEMPTS,
         ),
-        timeout_seconds=read_whole(
+        timeout_seconds=read_seconds(
             "timeout",
             _first(options.timeout, job_type.timeout_seconds, settings.default_timeout_seconds),
             1,

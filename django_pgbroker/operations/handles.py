@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, InterfaceError
 
 from django_pgbroker.conf import get_settings
@@ -69,6 +70,8 @@ class JobHandle:
     def _find(self) -> FoundJob:
         try:
             found = find_job(open_caller_gateway(self.using), self.id)
+        except SynchronousOnlyOperation as error:
+            raise SynchronousOnlyOperation(f"{error} In async code write: await handle.astatus() or handle.aresult()") from error
         except (DatabaseError, InterfaceError) as error:
             raise wrap_database_error(error, f"look up job {self.id}") from error
         if found is None:

@@ -3,8 +3,8 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Any, Never
 
 from asgiref.sync import sync_to_async
 
@@ -12,11 +12,22 @@ from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS
 from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
 from django_pgbroker.domain.names import check_queue_name
-from django_pgbroker.domain.options import Duration, JobOptions, Moment, read_whole
+from django_pgbroker.domain.options import (
+    OPTION_NAMES,
+    Duration,
+    JobOptions,
+    Moment,
+    describe_unknown,
+    read_seconds,
+    read_whole,
+)
 from django_pgbroker.domain.priorities import resolve_priority
 from django_pgbroker.operations.enqueue import store_job
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.registry import JobType, registry
+
+#: The keywords of ``@job``.
+_DECLARED_OPTIONS = ("queue", "priority", "max_attempts", "timeout", "retry", "version", "store_result", "aliases")
 
 
 @dataclass(frozen=True)
@@ -25,11 +36,11 @@ class Producer:
 
     job_type: JobType
     options: JobOptions = field(default_factory=JobOptions)
-    database: str | None = None
+    using: str | None = None
 
     def enqueue(self, *args: Any, **kwargs: Any) -> JobHandle:
         """Store a job with the handler's arguments. Raises as ``operations.enqueue.enqueue`` does."""
-        return store_job(self.job_type, self.job_type.bind(args, kwargs), self.options, self.database)
+        return store_job(self.job_type, self.job_type.bind(args, kwargs), self.options, self.using)
 
     async def aenqueue(self, *args: Any, **kwargs: Any) -> JobHandle:
         """``enqueue`` for async code."""
@@ -65,19 +76,30 @@ class DeclaredJob[**P, R](JobType):
         tenant: str | None = None,
         correlation_id: str | None = None,
         created_by: str | None = None,
-        database: str | None = None,
+        using: str | None = None,
+        **unknown: Never,
     ) -> Producer:
         """The job type with options, as in ``JobOptions``; its ``enqueue`` takes the handler's arguments alone.
 
+        Args:
+            queue, priority, delay, run_at, expires, timeout, deadline, max_attempts, tenant, correlation_id,
+                created_by: as in ``JobOptions``.
+            using: alias of the database; by default ``PGBROKER["DATABASE"]``.
+            unknown: refused.
+
         Raises:
-            InvalidOption: options that contradict each other.
+            InvalidOption: an option that does not exist, or options that contradict each other.
         """
+        for name in unknown:
+            raise InvalidOption(
+                f"{describe_unknown(name, OPTION_NAMES)} The handler's arguments go to the enqueue(...) behind it"
+            )
         options = JobOptions(
             queue=queue, priority=priority, delay=delay, run_at=run_at, expires=expires, timeout=timeout,
             deadline=deadline, max_attempts=max_attempts, tenant=tenant, correlation_id=correlation_id,
             created_by=created_by,
         )  # fmt: skip
-        return Producer(self, options, database)
+        return Producer(self, options, using)
 
 
 def job[**P, R](
@@ -86,11 +108,12 @@ def job[**P, R](
     queue: str | None = None,
     priority: int | str | None = None,
     max_attempts: int | None = None,
-    timeout_seconds: int | timedelta | None = None,
+    timeout: Duration | None = None,
     retry: RetryPolicy = Exponential(),  # noqa: B008 - frozen
     version: int = 1,
     store_result: bool = True,
     aliases: tuple[str, ...] | list[str] = (),
+    **unknown: Never,
 ) -> Callable[[Callable[P, R]], DeclaredJob[P, R]]:
     """Register the decorated function, sync or async, as the handler of a job type.
 
@@ -98,19 +121,24 @@ def job[**P, R](
 
     Args:
         name: stable and explicit, such as ``"shop.send_receipt"``; the database stores it.
-        queue, priority, max_attempts, timeout_seconds: defaults of its jobs; ``None`` means the setting's.
+        queue, priority, max_attempts: defaults of its jobs; ``None`` means the setting's.
+        timeout: the longest attempt of its jobs, a timedelta or a number, in whole seconds; a default too.
         retry: how long to wait after a failed attempt.
         version: of the arguments' shape, stored with each job.
         store_result: whether the answer is kept.
         aliases: former names, so that stored jobs are still run.
+        unknown: refused.
 
     Raises:
-        ConfigurationError: a name, default or signature is impossible.
+        ConfigurationError: a name, default or signature is impossible, or an option does not exist.
         DuplicateJobType: the name or an alias is taken.
     """
     if not isinstance(name, str):
         raise ConfigurationError(f'@job needs an explicit name, as in @job("shop.send_receipt"), not {name!r}')
+    for word in unknown:
+        raise ConfigurationError(f"job type {name!r}: {describe_unknown(word, _DECLARED_OPTIONS)}")
     _check_defaults(name, queue, priority, max_attempts)
+    timeout_seconds = None if timeout is None else _read_timeout(name, timeout)
 
     def declare(handler: Callable[P, R]) -> DeclaredJob[P, R]:
         declared: DeclaredJob[P, R] = DeclaredJob(
@@ -120,7 +148,7 @@ def job[**P, R](
             queue=queue,
             priority=priority,
             max_attempts=max_attempts,
-            timeout_seconds=None if timeout_seconds is None else _read_timeout(name, timeout_seconds),
+            timeout_seconds=timeout_seconds,
             retry_policy=retry,
             version=version,
             store_result=store_result,
@@ -151,8 +179,8 @@ def _check_defaults(name: str, queue: object, priority: object, max_attempts: ob
         raise ConfigurationError(f"job type {name!r}: {error}") from None
 
 
-def _read_timeout(name: str, value: int | timedelta) -> int:
+def _read_timeout(name: str, value: Duration) -> int:
     try:
-        return read_whole("timeout_seconds", value, 1, LONGEST_TIMEOUT_SECONDS)
+        return read_seconds("timeout", value, 1, LONGEST_TIMEOUT_SECONDS)
     except InvalidOption as error:
         raise ConfigurationError(f"job type {name!r}: {error}") from None

@@ -3,6 +3,7 @@
 from typing import Self
 
 from django.db import DatabaseError, DataError, InterfaceError, OperationalError
+from django.db.transaction import TransactionManagementError
 
 from django_pgbroker.domain.errors import PgbrokerError
 
@@ -10,6 +11,8 @@ from django_pgbroker.domain.errors import PgbrokerError
 _CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 #: undefined table, undefined function, no such schema
 _NOT_MIGRATED = frozenset({"42P01", "42883", "3F000"})
+#: in failed SQL transaction
+_ABORTED = "25P02"
 
 
 class BrokerDatabaseError(PgbrokerError, DatabaseError):
@@ -70,6 +73,12 @@ def wrap_database_error(error: DatabaseError | InterfaceError, purpose: str) -> 
         return EnqueueConflict.of(error, f"{text}\nRoll back and run the transaction again.")
     if sqlstate in _NOT_MIGRATED:
         return BrokerDatabaseError.of(error, f"{text}\nRun manage.py migrate on this database.")
+    if sqlstate == _ABORTED or isinstance(error, TransactionManagementError):
+        return BrokerDatabaseError.of(
+            error,
+            f"{text}\nAn earlier statement of this transaction failed. Leave its atomic block (or roll back) and run "
+            "it again; to go on after an error that you expect, put that statement into an atomic block of its own.",
+        )
     if isinstance(error, DataError):
         return BrokerDataError.of(error, text)
     if isinstance(error, OperationalError | InterfaceError):

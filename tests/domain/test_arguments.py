@@ -28,6 +28,7 @@ def test_positional_and_named_arguments_become_names_and_defaults_stay_with_the_
         ((), {}, "order_id", "missing"),
         ((1,), {"colour": "red"}, "colour", "unknown"),
         ((1,), {"copys": 2}, "copys", "Did you mean 'copies'"),
+        ((1,), {"queue": "mail"}, "queue", "write .using(queue=...).enqueue(...)"),
         ((1,), {"order_id": 2}, "order_id", "given twice"),
         ((1, "a", 3), {}, "", "takes 2 positional arguments, 3 were given"),
         ((1,), {"ctx": None}, "ctx", "reserved"),

@@ -60,6 +60,10 @@ def test_a_suggestion_names_the_closest_known_names():
     assert suggest("shop.send_reciept", ["shop.send_receipt", "shop.other"]) == "Did you mean 'shop.send_receipt'?"
 
 
+def test_a_suggestion_minds_no_case():
+    assert suggest("queues", ["QUEUES", "LISTEN"]) == "Did you mean 'QUEUES'?"
+
+
 def test_without_a_close_name_a_short_list_is_shown_and_a_long_one_is_not():
     assert suggest("zzz", ["b", "a"]) == "Known: 'a', 'b'."
     assert suggest("zzz", map(str, range(11))) == ""

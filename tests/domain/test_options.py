@@ -7,10 +7,13 @@ import pytest
 
 from django_pgbroker.domain.errors import InvalidOption
 from django_pgbroker.domain.options import (
+    OPTION_NAMES,
     Instant,
     JobOptions,
+    describe_unknown,
     read_duration,
     read_moment,
+    read_seconds,
     read_text,
     read_time,
     read_whole,
@@ -83,8 +86,30 @@ def test_a_whole_number_out_of_bounds_is_refused(given):
         read_whole("max_attempts", given, 1, 1000)
 
 
-def test_a_timedelta_counts_as_its_seconds():
-    assert read_whole("timeout", timedelta(minutes=5), 1, 1000) == 300
+def test_a_time_out_is_a_timedelta_or_a_number_of_whole_seconds():
+    assert read_seconds("timeout", timedelta(minutes=5), 1, 1000) == 300
+    assert read_seconds("timeout", 300.0, 1, 1000) == 300
+    for given in (0, 1001, 0.5, timedelta(seconds=1.5), True, "5", None):
+        with pytest.raises(InvalidOption, match="timeout must be a whole number of seconds from 1 to 1,000"):
+            read_seconds("timeout", given, 1, 1000)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("timeout_seconds", "timeout"),
+        ("database", "using"),
+        ("eta", "run_at"),
+        ("Queue", "queue"),
+        ("proirity", "priority"),
+    ],
+)
+def test_a_word_that_is_no_option_is_told_with_the_one_that_was_meant(word, meant):
+    assert describe_unknown(word, OPTION_NAMES) == f"{word!r} is no option. Did you mean {meant!r}?"
+
+
+def test_a_word_that_resembles_no_option_is_told_with_all_of_them():
+    assert describe_unknown("order_id", OPTION_NAMES).endswith(f"Options: {', '.join(sorted(OPTION_NAMES))}.")
 
 
 @pytest.mark.parametrize("given", ["", "a\x00", "a\nb", "\ud800", "x" * 201, 7, b"a"])

@@ -19,6 +19,11 @@ def test_anything_that_is_no_whole_number_within_bounds_is_refused(given):
         resolve_priority(given, LEVELS)
 
 
+def test_without_levels_none_are_promised():
+    with pytest.raises(InvalidOption, match="from -100 to 100$"):
+        resolve_priority(101, {})
+
+
 def test_an_unknown_level_is_refused_with_the_closest_one():
     with pytest.raises(InvalidOption, match="Did you mean 'user'"):
         resolve_priority("usr", LEVELS)

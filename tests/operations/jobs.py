@@ -13,7 +13,7 @@ def add(left: int, right: int = 1) -> int:
     queue="notes",
     priority="backfill",
     max_attempts=7,
-    timeout_seconds=60,
+    timeout=60,
     version=3,
     aliases=["tests.old_note"],
 )

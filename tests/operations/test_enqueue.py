@@ -173,6 +173,8 @@ def test_a_job_without_expiry_never_expires():
         ({"left": 1}, {"max_attempts": 0}, InvalidOption),
         ({"left": 1}, {"timeout": 0}, InvalidOption),
         ({"left": 1}, {"timeout": timedelta(days=31)}, InvalidOption),
+        ({"left": 1}, {"timeout_seconds": 5}, InvalidOption),
+        ({"left": 1}, {"right": 5}, InvalidOption),
         ({"left": 1}, {"delay": -1}, InvalidOption),
         ({"left": 1}, {"delay": timedelta(days=40_000)}, InvalidOption),
         ({"left": 1}, {"run_at": datetime(2030, 1, 1)}, InvalidOption),

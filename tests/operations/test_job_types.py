@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_pgbroker import ConfigurationError, Constant, DuplicateJobType, InvalidOption, job
+from django_pgbroker import ConfigurationError, Constant, DuplicateJobType, InvalidOption, enqueue, job
 from django_pgbroker.models import JobPayload
 from django_pgbroker.registry import registry
 from operations.jobs import add, note
@@ -63,8 +63,8 @@ def test_options_that_contradict_each_other_are_refused_where_they_are_written()
         {"queue": "two words"},
         {"priority": 101},
         {"max_attempts": 0},
-        {"timeout_seconds": 0},
-        {"timeout_seconds": 0.5},
+        {"timeout": 0},
+        {"timeout": 0.5},
         {"retry": 30},
         {"version": 0},
         {"aliases": ["a b"]},
@@ -74,6 +74,20 @@ def test_defaults_that_cannot_work_stop_the_start(options):
     with pytest.raises(ConfigurationError, match=r"tests\.job_types\.wrong|'a b'"):
         job("tests.job_types.wrong", **options)(lambda: None)
     assert "tests.job_types.wrong" not in registry.names()
+
+
+def test_an_option_that_does_not_exist_is_told_with_the_one_that_was_meant():
+    with pytest.raises(ConfigurationError, match=r"tests\.job_types\.wrong.*Did you mean 'timeout'"):
+        job("tests.job_types.wrong", timeout_seconds=5)
+    with pytest.raises(InvalidOption, match="Did you mean 'using'"):
+        add.using(database="default")
+    with pytest.raises(InvalidOption, match=r"'left' is no option.*enqueue\(\.\.\.\) behind it"):
+        add.using(left=1)
+
+
+def test_the_alias_of_the_database_is_called_using_everywhere(second_alias):
+    bound = add.using(using=second_alias).enqueue(1)
+    assert (bound.using, enqueue("tests.add", {"left": 1}, using=second_alias).using) == (second_alias, second_alias)
 
 
 def test_a_name_that_is_taken_stops_the_start_and_keeps_the_first():

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, DataError, OperationalError, connection, connections, transaction
 from django.http import HttpResponse
 from django.test import Client, TestCase
@@ -279,9 +280,20 @@ def test_swallowing_the_error_of_a_broken_transaction_does_not_hide_the_rollback
     with transaction.atomic():
         with connection.cursor() as cursor, pytest.raises(DatabaseError):
             cursor.execute("select 1/0")
-        with pytest.raises(BrokerDatabaseError):
+        with pytest.raises(BrokerDatabaseError, match="An earlier statement of this transaction failed"):
             add.enqueue(1)
         assert connection.needs_rollback
+
+
+def test_a_raw_transaction_that_is_broken_already_is_told_what_to_do(observer):
+    with connection.cursor() as cursor:
+        cursor.execute("begin")
+        with pytest.raises(DatabaseError):
+            cursor.execute("select 1/0")
+        with pytest.raises(BrokerDatabaseError, match="earlier statement of this transaction failed") as raised:
+            add.enqueue(1)
+        cursor.execute("rollback")
+    assert raised.value.sqlstate == "25P02"
 
 
 def test_a_server_that_is_gone_is_an_operational_error(observer):
@@ -323,6 +335,18 @@ def test_async_code_enqueues_in_the_transaction_of_its_thread(observer):
 
     assert observer.job_ids() == ids
     assert states == [JobState.PENDING, JobState.SCHEDULED, JobState.PENDING, JobState.PENDING]
+
+
+def test_a_synchronous_call_in_async_code_is_told_the_asynchronous_one(broker_database):
+    handle = add.enqueue(1)
+
+    async def forget_to_await():
+        with pytest.raises(SynchronousOnlyOperation, match=r"await aenqueue"):
+            add.enqueue(1)
+        with pytest.raises(SynchronousOnlyOperation, match=r"await handle\.astatus"):
+            handle.status()
+
+    asyncio.run(forget_to_await())
 
 
 def test_an_async_view_enqueues(observer, settings):
