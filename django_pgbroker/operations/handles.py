@@ -71,7 +71,9 @@ class JobHandle:
         try:
             found = find_job(open_caller_gateway(self.using), self.id)
         except SynchronousOnlyOperation as error:
-            raise SynchronousOnlyOperation(f"{error} In async code write: await handle.astatus() or handle.aresult()") from error
+            raise SynchronousOnlyOperation(
+                f"{error} In async code write: await handle.astatus() or handle.aresult()"
+            ) from error
         except (DatabaseError, InterfaceError) as error:
             raise wrap_database_error(error, f"look up job {self.id}") from error
         if found is None:
