@@ -7,11 +7,12 @@ from typing import Any
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError
-from django.db import Error, connections
+from django.db import Error
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.maintenance.duty import Duty
 from django_pgbroker.maintenance.runner import MaintenanceRunner
+from django_pgbroker.management.start import check_database
 from django_pgbroker.runtime.stopping import Stopping
 
 
@@ -31,23 +32,17 @@ class DutyCommand(BaseCommand):
         """Run the duties.
 
         Raises:
-            CommandError: the database is unknown, not PostgreSQL or away (with ``--once``), or a duty failed there.
+            CommandError: the database is unknown, not PostgreSQL, not migrated or away (with ``--once``), or a duty
+                failed there.
         """
         alias = database or get_settings().database
-        self._check_database(alias)
+        check_database(alias)
         stopping = Stopping()
         with stopping.on_signals():
             if once:
                 self._run_once(alias, stopping.drain)
             else:
                 self._run_until_stopped(alias, stopping.drain)
-
-    def _check_database(self, alias: str) -> None:
-        if alias not in connections:
-            known = ", ".join(sorted(connections))
-            raise CommandError(f"there is no database {alias!r} in DATABASES; choose one of: {known}")
-        if connections[alias].vendor != "postgresql":
-            raise CommandError(f"the database {alias!r} is not PostgreSQL; name the one with the jobs by --database")
 
     def _run_once(self, alias: str, stopping: threading.Event) -> None:
         try:

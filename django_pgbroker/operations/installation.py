@@ -5,6 +5,8 @@ from psycopg.errors import LockNotAvailable
 
 from django_pgbroker import telemetry
 from django_pgbroker.conf import get_settings
+from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.runtime.new_names import declare_names
 from django_pgbroker.store.gateway import CallerGateway, Gateway
 from django_pgbroker.store.partitions import ensure_partitions
@@ -13,6 +15,21 @@ from django_pgbroker.store.partitions import ensure_partitions
 def is_installed(alias: str) -> bool:
     """Whether the tables of the broker exist in the database of ``alias``."""
     return bool(CallerGateway(alias).fetch("is_installed")[0][0])
+
+
+def require_installed(alias: str) -> None:
+    """Refuse a database that cannot hold jobs, or has no tables for them yet.
+
+    Raises:
+        ConfigurationError: there is no such alias, it is not PostgreSQL, or migrate has not run there.
+        django.db.DatabaseError, django.db.InterfaceError: the database is away.
+    """
+    open_caller_gateway(alias)
+    if not is_installed(alias):
+        raise ConfigurationError(
+            f"the database {alias!r} cannot be used: it has no tables of the broker. Run manage.py migrate "
+            f"--database {alias} first"
+        )
 
 
 def prepare_database(alias: str) -> None:

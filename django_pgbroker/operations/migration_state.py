@@ -17,11 +17,13 @@ class MigrationState:
         missing: known to this code and not applied.
         unknown: applied, and not known to this code: the database belongs to a newer release.
         is_switched_off: the project does not use our migrations (``MIGRATION_MODULES``); the others are empty then.
+        is_recorded: whether any of ours is recorded as applied; test databases built without migrations have none.
     """
 
     missing: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     is_switched_off: bool = False
+    is_recorded: bool = True
 
 
 def read_migration_state(database: str) -> MigrationState:
@@ -36,4 +38,4 @@ def read_migration_state(database: str) -> MigrationState:
     known = {name for label, name in loader.disk_migrations if label == _LABEL}
     recorder = MigrationRecorder(connections[database])
     applied = {name for label, name in recorder.applied_migrations() if label == _LABEL}
-    return MigrationState(tuple(sorted(known - applied)), tuple(sorted(applied - known)))
+    return MigrationState(tuple(sorted(known - applied)), tuple(sorted(applied - known)), is_recorded=bool(applied))

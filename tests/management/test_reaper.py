@@ -16,7 +16,7 @@ def test_once_runs_each_duty_and_says_what_it_did(rows, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "expirer: 1 moved" in lines
     assert [line.partition(":")[0] for line in lines] == [
-        "reclaimer", "expirer", "partitioner", "presence", "sampler", "stat_pruner", "unknown_types",
+        "reclaimer", "expirer", "partitioner", "presence", "retention", "sampler", "stat_pruner", "unknown_types",
     ]  # fmt: skip
     assert rows.state_of(job) is JobState.EXPIRED
 
@@ -31,8 +31,22 @@ def test_once_says_which_duty_another_process_is_in(rows, rival, capsys):
 
 
 def test_an_unknown_database_is_refused_with_the_names_that_exist(broker_database):
-    with pytest.raises(CommandError, match=r"no database 'elsewhere' in DATABASES; choose one of: default"):
+    with pytest.raises(CommandError, match=r"'elsewhere' is no alias in DATABASES. Known: 'default'"):
         call_command("pgbroker_reaper", "--once", "--database", "elsewhere")
+
+
+@pytest.mark.parametrize("command", ["pgbroker_worker", "pgbroker_reaper", "pgbroker_scheduler"])
+def test_before_migrate_every_process_ends_at_its_start_and_names_the_command(command, unmigrated_alias, capsys):
+    with pytest.raises(CommandError, match=f"Run manage.py migrate --database {unmigrated_alias} first"):
+        call_command(command, "--database", unmigrated_alias)
+    assert capsys.readouterr().out == "", "no banner"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", ["pgbroker_worker", "pgbroker_reaper", "pgbroker_scheduler"])
+def test_every_process_words_a_database_that_cannot_hold_jobs_alike(command, sqlite_alias):
+    with pytest.raises(CommandError, match=f"'{sqlite_alias}' is sqlite; jobs are stored in PostgreSQL only"):
+        call_command(command, "--database", sqlite_alias)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

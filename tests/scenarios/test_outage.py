@@ -85,7 +85,8 @@ def test_a_database_that_is_not_migrated_is_an_error_that_says_so(server):
         assert worker.wait(30) == 1
     finally:
         worker.kill()
-    assert "CommandError: the database cannot be used (is it migrated?)" in worker.output
+    assert "it has no tables of the broker. Run manage.py migrate --database default first" in worker.output
+    assert "Ctrl-C" not in worker.output, "the banner of a worker that runs"
     assert "Traceback" not in worker.output
 
 

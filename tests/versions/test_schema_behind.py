@@ -29,7 +29,7 @@ def test_tomorrows_worker_on_todays_schema_ends_and_says_which_migrations_are_mi
         worker.kill()
 
     said = shops["tomorrow"].read("pgbroker_worker")
-    assert "CommandError: the database cannot be used" in said
+    assert "CommandError: the database 'default' cannot be used" in said
     assert "it lacks 0999_colour of django_pgbroker. Run manage.py migrate" in said
     assert "worker.started" not in said
 

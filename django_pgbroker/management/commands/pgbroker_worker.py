@@ -15,8 +15,7 @@ from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
-from django_pgbroker.operations.databases import open_caller_gateway
-from django_pgbroker.operations.migration_state import read_migration_state
+from django_pgbroker.management.start import check_database
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.worker import Worker
@@ -57,13 +56,12 @@ class Command(BaseCommand):
         try:
             chosen = {"database": options["database"]} if options["database"] else {}
             worker_options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty, **chosen)
-            open_caller_gateway(worker_options.database)
-            _check_migrations(worker_options.database)
+            check_database(worker_options.database)
             status = self._run(worker_options, with_maintenance=not no_maintenance)
         except PgbrokerError as error:
             raise CommandError(str(error)) from error
         except (psycopg.Error, Error) as error:
-            raise CommandError(f"the database cannot be used (is it migrated?): {error}".strip()) from error
+            raise CommandError(f"the database cannot be used: {error}".strip()) from error
         if status:
             sys.exit(status)
 
@@ -98,21 +96,3 @@ class Command(BaseCommand):
         self.stdout.flush()
         self.stderr.flush()
         os._exit(status)
-
-
-def _check_migrations(database: str) -> None:
-    """Refuse a schema that is older than this code: the worker would start, and fail in every turn.
-
-    Raises:
-        CommandError: migrations are missing.
-    """
-    try:
-        missing = read_migration_state(database).missing
-    except Error:
-        # away, and the worker will wait for it; or a role that may not read Django's table of migrations
-        return
-    if missing:
-        raise CommandError(
-            f"the database cannot be used (is it migrated?): it lacks {', '.join(missing)} of django_pgbroker. "
-            "Run manage.py migrate first, then start the workers of this release"
-        )

@@ -7,11 +7,9 @@ import psycopg
 from django.db import DatabaseError
 
 from django_pgbroker.conf import get_settings
-from django_pgbroker.domain.errors import ConfigurationError
-from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.doctor import history, schema, server, sessions, tables, workers
 from django_pgbroker.operations.doctor.finding import SEVERITY, Finding, Level, Subject
-from django_pgbroker.operations.installation import is_installed
+from django_pgbroker.operations.installation import require_installed
 from django_pgbroker.runtime.connections import open_gateway
 
 #: The doctor itself shall hold up nobody.
@@ -66,11 +64,7 @@ def examine(using: str | None = None) -> Diagnosis:
         django.db.DatabaseError, psycopg.Error: the database is away.
     """
     database = using or get_settings().database
-    open_caller_gateway(database)
-    if not is_installed(database):
-        raise ConfigurationError(
-            f"the database {database!r} has no tables of the broker: run manage.py migrate --database {database}"
-        )
+    require_installed(database)
     gateway = open_gateway(database, "doctor", **_TIMEOUTS)
     try:
         subject = Subject(database, gateway)
