@@ -21,8 +21,8 @@ demo: environment ## Run real jobs until Ctrl-C (ARGS=--once ends by itself; ARG
 test: environment ## Run the tests (a part of them: PYTEST_ARGS=tests/domain)
 	@$(RUN) -m pytest $(PYTEST_ARGS)
 
-drill: environment ## Run the long drills
-	@$(RUN) -m pytest -m drill $(PYTEST_ARGS)
+drill: environment ## Run the long drills (random histories for longer: DRILL_SECONDS=3600)
+	@$(RUN) -m pytest -m drill -o faulthandler_timeout=0 $(PYTEST_ARGS)
 
 lint: environment ## Check style and types
 	@$(RUN) -m ruff check .
