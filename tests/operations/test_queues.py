@@ -1,11 +1,16 @@
 """Pausing and resuming a queue, with its audit entry in the same transaction."""
 
+import re
+from pathlib import Path
+
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from django_pgbroker import InvalidName, InvalidOption, UnknownQueue, pause_queue, resume_queue
 from django_pgbroker.models import AuditEntry, Queue
-from tests.factories import QueueFactory
+from tests.factories import ArchivedJobFactory, ExecutionFactory, JobFactory, QueueFactory
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/queues.md"
 
 pytestmark = pytest.mark.django_db
 
@@ -83,3 +88,30 @@ def test_a_rollback_takes_the_pause_and_its_audit_entry_back(queue):
 
     assert Queue.objects.filter(name="receipts", paused_at__isnull=False).count() == 0
     assert AuditEntry.objects.count() == 0
+
+
+@pytest.fixture
+def delete_as_the_page_says():
+    """The statements of the page that shows how a queue is removed."""
+    [block] = re.findall(r"```sql\nbegin;\n(.*?)commit;\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+    def delete():
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(block)
+
+    return delete
+
+
+def test_a_queue_that_nothing_belongs_to_is_removed_as_the_page_says_and_no_other(queue, delete_as_the_page_says):
+    QueueFactory(name="mial")
+    delete_as_the_page_says()
+    assert not Queue.objects.filter(name="mial").exists()
+    assert Queue.objects.filter(pk=queue.pk).exists()
+
+
+@pytest.mark.parametrize("make", [JobFactory, ArchivedJobFactory, ExecutionFactory])
+def test_a_queue_that_something_belongs_to_stays_whatever_the_page_says(make, delete_as_the_page_says):
+    typo = QueueFactory(name="mial")
+    make(queue=typo)
+    delete_as_the_page_says()
+    assert Queue.objects.filter(pk=typo.pk).exists()
