@@ -44,7 +44,7 @@ def test_workers_killed_at_each_step_lose_nothing_and_complete_nothing_twice(cre
 
     produce_until(crew, lambda: not any(worker.lives for worker in doomed.values()), "all have died")
     left = crew.one("select count(*) from pgbroker.job where state = 1")
-    crew.start_worker("--concurrency", "4")
+    crew.start_worker("--concurrency", "4").wait_until_ready()
     crew.finish()
 
     crew.check()
@@ -68,7 +68,7 @@ def test_a_reaper_killed_in_mid_sweep_has_taken_nothing_back(crew):
     assert crew.one("select count(*) from pgbroker.job where state = 1") == running > 0
     assert crew.one("select count(*) from pgbroker.execution where outcome = 6") == 0
 
-    crew.start_worker("--concurrency", "4")
+    crew.start_worker("--concurrency", "4").wait_until_ready()
     crew.finish()
     crew.check()
     assert crew.one("select count(*) from pgbroker.execution where outcome = 6") == running
@@ -116,7 +116,7 @@ def test_thousands_of_jobs_under_workers_that_die_at_random_points(crew, seed):
     wait_until(is_over, "all jobs are claimed", 420)
     for worker in living:
         worker.kill()
-    crew.start_worker("--concurrency", "8")
+    crew.start_worker("--concurrency", "8").wait_until_ready()
     crew.finish(90)
     crew.check()
     assert deaths > 10
