@@ -35,7 +35,7 @@ def test_b038_a_job_comes_back_although_its_dead_worker_seems_to_live_under_the_
 
 @pytest.mark.parametrize(
     ("lease", "job", "workers"),
-    [(4, 9, 2), pytest.param(5, 60, 4, marks=pytest.mark.drill)],
+    [(3, 7, 2), pytest.param(5, 60, 4, marks=pytest.mark.drill)],
 )
 def test_b040_jobs_that_outlive_their_leases_several_times_run_once_each(start_process, story, lease, job, workers):
     """The heartbeat is the slowest that the settings take: half a lease."""
