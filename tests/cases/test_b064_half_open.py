@@ -43,7 +43,7 @@ def test_b064_no_statement_of_the_broker_waits_for_a_silent_server_for_ever(prox
     with open_connection(proxied_alias, "silent", statement_timeout="300ms") as connection:
         proxy.hold_answers("silent")
         began = time.monotonic()
-        with pytest.raises(psycopg.OperationalError, match=r"said nothing for 0\.6 s"):
+        with pytest.raises(psycopg.OperationalError, match="said nothing for"):
             connection.execute("select 1")
         assert 0.6 <= time.monotonic() - began < 5
         assert connection.closed
