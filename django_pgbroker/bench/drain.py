@@ -107,7 +107,7 @@ def _drain_by_floor(gateway: Gateway) -> None:
 
 def _drain_by_worker(alias: str, concurrency: int) -> None:
     options = WorkerOptions((QueueShare(QUEUE),), concurrency, database=alias, until_empty=True)
-    Worker(options, handles_signals=False).run()
+    Worker(options).run()
 
 
 def _seconds_of_drain(gateway: Gateway, jobs: int) -> float:

@@ -14,7 +14,7 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
     swallows what it is sent, keeps neither: the socket stays good and no answer ever comes.
     """
 
-    #: Longest silence in the middle of a statement, until the session says otherwise; None waits for ever.
+    #: Longest silence in the middle of a statement; None waits for ever. A change counts for a wait under way too.
     silence_seconds: float | None = 15.0
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
@@ -23,23 +23,25 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
         Raises:
             psycopg.OperationalError: the server was silent for too long; the connection is closed.
         """
-        if self.silence_seconds is not None:
-            gen = self._bound(gen, self.silence_seconds)
-        return super().wait(gen, *args, **kwargs)
+        return super().wait(self._bound(gen), *args, **kwargs)
 
-    def _bound(self, gen: PQGen[RV], seconds: float) -> PQGen[RV]:
+    def _bound(self, gen: PQGen[RV]) -> PQGen[RV]:
         try:
             wanted = next(gen)
-            silent_until = time.monotonic() + seconds
+            heard_at = time.monotonic()
             while True:
                 # psycopg sends "nothing is ready" ten times a second
                 ready = yield wanted
                 if ready:
-                    silent_until = time.monotonic() + seconds
-                elif time.monotonic() > silent_until:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError(f"the server has said nothing for {seconds:g} s; disconnected")
+                    heard_at = time.monotonic()
+                else:
+                    self._check_silence(time.monotonic() - heard_at)
                 wanted = gen.send(ready)
         except StopIteration as end:
             value: RV = end.value
             return value
+
+    def _check_silence(self, seconds: float) -> None:
+        if self.silence_seconds is not None and seconds > self.silence_seconds:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"the server has said nothing for {seconds:.0f} s; disconnected")

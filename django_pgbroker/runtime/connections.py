@@ -32,7 +32,7 @@ _SESSION_SETTINGS = {
     "timezone": "UTC",
     "statement_timeout": "30s",
     "lock_timeout": "5s",
-    "idle_in_transaction_session_timeout": "60s",
+    "idle_in_transaction_session_timeout": "15s",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_sort": "off",

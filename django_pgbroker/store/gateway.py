@@ -27,6 +27,10 @@ class Gateway:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
 
+    def bound_silence(self, seconds: float) -> None:
+        """Wait for each word of the server for so long at most, the one that is waited for now too."""
+        self.connection.silence_seconds = seconds  # type: ignore[attr-defined]
+
     def send(self, name: str, params: Params | None = None) -> psycopg.Cursor[Row]:
         """Run a statement and return its cursor; inside ``pipeline()`` the answer arrives later.
 

@@ -1,6 +1,6 @@
 """After a lost connection: which verdicts were recorded, and which claims were granted, by the turn in doubt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
@@ -10,7 +10,7 @@ from django_pgbroker.worker.session import Session
 from django_pgbroker.worker.turn import take_turn
 
 
-def settle_doubt(session: Session, claims: Mapping[int, ClaimedJob], verdicts: Sequence[Verdict]) -> set[int]:
+def settle_doubt(session: Session, claims: Sequence[ClaimedJob], verdicts: Sequence[Verdict]) -> set[int]:
     """Compare what this process holds with what the database says it holds.
 
     Claims that the database granted and whose answer was lost are released uncounted: they never began.
@@ -27,7 +27,7 @@ def settle_doubt(session: Session, claims: Mapping[int, ClaimedJob], verdicts: S
         psycopg.Error: the database went away again.
     """
     recorded = find_recorded_claims(session.gateway, [(each.job_id, each.lease_token) for each in verdicts])
-    held = {(claim.id, claim.lease_token) for claim in claims.values()}
+    held = {(claim.id, claim.lease_token) for claim in claims}
     strays = find_claims_of_worker(session.gateway, session.worker_id) - held
     if strays:
         released = [Verdict(job_id, token, Outcome.RELEASED, JobState.PENDING) for job_id, token in strays]

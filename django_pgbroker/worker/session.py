@@ -2,12 +2,14 @@
 
 import os
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connections
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.registry import registry
 from django_pgbroker.runtime.connections import open_gateway
 from django_pgbroker.runtime.new_names import declare_names
@@ -26,6 +28,11 @@ from django_pgbroker.worker.lane import Lane
 from django_pgbroker.worker.options import WorkerOptions
 
 VERSION = "0.1.0"
+
+#: A statement of a turn takes milliseconds; one that takes this long is given up, and the turn tried again.
+_STATEMENT_TIMEOUT = "10s"
+
+_HURRIED_SECONDS = 3.0
 
 
 @dataclass
@@ -65,18 +72,32 @@ class Session:
         self.process_id = self.gateway.connection.info.backend_pid
         end_backend(self.gateway, lost_process_id)
 
-    def name_tenant(self, tenant_id: int) -> None:
-        """Learn the name of a tenant."""
-        self.directory.tenants[tenant_id] = find_tenant_name(self.gateway, tenant_id)
+    def hurry(self) -> None:
+        """From now on give the server a few seconds for each word: this process is to end. Safe in a signal handler."""
+        self.gateway.bound_silence(_HURRIED_SECONDS)
+
+    def expect(self, queue_id: int, due_at: float) -> None:
+        """A job of this queue will be due at this monotonic time."""
+        for lane in self.lanes:
+            if lane.queue_id == queue_id:
+                lane.expect(due_at)
+
+    def name_tenants(self, claims: Iterable[ClaimedJob]) -> None:
+        """Learn the names of tenants that these jobs are the first of."""
+        for tenant_id in {claim.tenant_id for claim in claims} - self.directory.tenants.keys():
+            self.directory.tenants[tenant_id] = find_tenant_name(self.gateway, tenant_id)
 
     def has_unfinished_work(self) -> bool:
         """Whether a queue still holds jobs that this worker could run, now or later."""
         types = self.directory.job_types
         return any(has_unfinished_work(self.gateway, lane.queue_id, types) for lane in self.lanes)
 
-    def find_left_types(self) -> dict[str, list[str]]:
-        """By queue, the job types of pending jobs: unknown here, or paused."""
-        return {lane.name: find_left_types(self.gateway, lane.queue_id) for lane in self.lanes}
+    def tell_left_jobs(self) -> None:
+        """Log what stays in the queues although nothing in them is for this worker."""
+        for lane in self.lanes:
+            if job_types := find_left_types(self.gateway, lane.queue_id):
+                message = "jobs stay: the queue is paused, or this process knows no handler for them"
+                telemetry.warning("worker.left_jobs", message, queue=lane.name, job_types=", ".join(job_types))
 
     def end(self, reason: str) -> None:
         """Say good-bye in the presence row, and disconnect."""
@@ -128,7 +149,7 @@ def open_session(options: WorkerOptions) -> Session:
 
 
 def _open(options: WorkerOptions) -> Gateway:
-    return open_gateway(options.database, f"worker {options.name}")
+    return open_gateway(options.database, f"worker {options.name}", statement_timeout=_STATEMENT_TIMEOUT)
 
 
 def _check_queues(options: WorkerOptions) -> None:

@@ -1,28 +1,27 @@
 """The worker: a main thread that takes turns with the database, and slots that run handlers. For pgbroker_worker."""
 
 import time
-from contextlib import nullcontext
-from typing import Any
 
 import django.db
 import psycopg
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
-from django_pgbroker.domain.states import JobState, Outcome
+from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verdicts import interrupt, release
 from django_pgbroker.runtime.announcer import announce
-from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.runtime.listener import Listener
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import settle_doubt
 from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.fetcher import Fetcher
+from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
 from django_pgbroker.worker.options import WorkerOptions
+from django_pgbroker.worker.outage import Outage
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.slots import Slots
 from django_pgbroker.worker.turn import TurnReport, acknowledge_apart, take_turn
@@ -44,22 +43,18 @@ class Worker:
 
     Args:
         options: how it runs.
-        handles_signals: whether SIGTERM and SIGINT stop it; only in a main thread.
     """
 
-    def __init__(self, options: WorkerOptions, *, handles_signals: bool = True) -> None:
+    def __init__(self, options: WorkerOptions) -> None:
         self.options = options
+        self.stopping = Stopping(on_change=self._note_stopping)
         self._mailbox = Mailbox()
-        self.stopping = Stopping(on_change=self._mailbox.wake)
-        self._handles_signals = handles_signals
-        self._verdicts: list[Verdict] = []
-        self._claims: dict[int, ClaimedJob] = {}
-        self._lost: set[int] = set()
+        self._holdings = Holdings()
+        self._outage = Outage()
+        self._busy_pace = BusyPace()
+        self._session: Session | None = None
         self._drain_until: float | None = None
         self._measured_at = time.monotonic()
-        self._backoff = BackoffTimer()
-        self._busy_pace = BusyPace()
-        self._is_away = False
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
 
@@ -73,16 +68,15 @@ class Worker:
             ConfigurationError: the queues do not fit the settings.
             psycopg.Error, django.db.Error: the database cannot be used at all, for example because it is not migrated.
         """
-        with self.stopping.on_signals() if self._handles_signals else nullcontext():
-            session = self._open_session()
-            if session is None:
-                return 0
-            self._start(session)
-            try:
-                while not self._is_done():
-                    self._work_once()
-            finally:
-                self._finish()
+        session = self._open_session()
+        if session is None:
+            return 0
+        self._start(session)
+        try:
+            while not self._is_done(session):
+                self._work_once(session)
+        finally:
+            self._finish(session)
         return 1 if self.stopping.abort.is_set() else 0
 
     # -------------------------------------------------------------------------------------------- start and end
@@ -107,9 +101,9 @@ class Worker:
             options.name,
             lease_seconds=settings.lease_seconds,
             heartbeat_seconds=settings.heartbeat_seconds,
-            held=lambda: list(self._claims.values()),
+            held=lambda: self._holdings.claims,
             running_ids=self._slots.running_ids,
-            on_lost=self._note_lost,
+            on_lost=self._holdings.note_lost,
             on_orders=self._obey,
             is_draining=self.stopping.drain.is_set,
         )
@@ -119,157 +113,91 @@ class Worker:
         if self._listener:
             self._listener.start()
 
-    def _finish(self) -> None:
+    def _finish(self, session: Session) -> None:
         self._keeper.stop()
         if self._listener:
             self._listener.stop()
         self._slots.close(timeout_seconds=1.0)
         self.left_running = len(self._slots.running_ids())
-        self._keeper.join(5.0)
+        patience = 1.0 if self._outage.is_on else 5.0
+        self._keeper.join(patience)
         try:
-            self._session.end("aborted" if self.stopping.abort.is_set() else "stopped")
+            session.end("aborted" if self.stopping.abort.is_set() else "stopped")
         except psycopg.Error:
-            self._session.close()
+            session.close()
         if self._listener:
-            self._listener.join(5.0)
-        telemetry.info("worker.stopped", "good-bye", worker=self._session.worker_id)
+            self._listener.join(patience)
+        telemetry.info("worker.stopped", "good-bye", worker=session.worker_id)
 
-    def _is_done(self) -> bool:
-        if self._claims or self._verdicts:
+    def _is_done(self, session: Session) -> bool:
+        if not self._holdings.is_empty:
             return False
         if self.stopping.drain.is_set():
             return True
-        if not self.options.until_empty or not all(lane.is_empty for lane in self._session.lanes):
+        if not self.options.until_empty or not all(lane.is_empty for lane in session.lanes):
             return False
         try:
-            if self._session.has_unfinished_work():
+            if session.has_unfinished_work():
                 return False
-            self._tell_left()
+            session.tell_left_jobs()
         except psycopg.Error as error:
-            self._recover(error)
+            self._recover(session, error)
             return False
         return True
 
-    def _tell_left(self) -> None:
-        for queue, job_types in self._session.find_left_types().items():
-            if job_types:
-                message = "jobs stay: the queue is paused, or this process knows no handler for them"
-                telemetry.warning("worker.left_jobs", message, queue=queue, job_types=", ".join(job_types))
-
     # -------------------------------------------------------------------------------------------- the loop
 
-    def _work_once(self) -> None:
+    def _work_once(self, session: Session) -> None:
         verdicts, wakes = self._mailbox.read(self._patience())
-        self._accept(verdicts)
+        self._holdings.accept(verdicts)
         for wake in wakes:
-            self._wake(wake)
+            self._wake(session, wake)
         self._measure(len(verdicts))
         if self.stopping.drain.is_set():
             self._drain()
         try:
-            self._run_turn()
+            self._run_turn(session)
         except psycopg.Error as error:
-            self._recover(error)
-
-    def _accept(self, verdicts: list[Verdict]) -> None:
-        """Take in verdicts of claims that are still held; a job may have been lost here and claimed here again."""
-        for verdict in verdicts:
-            claim = self._claims.get(verdict.job_id)
-            if claim is None or claim.lease_token != verdict.lease_token:
-                self._lost.discard(verdict.lease_token)
-                self._tell_stale([verdict])
-                continue
-            if self._drain_until is not None:
-                self._replace_interruption(verdict.job_id)
-            self._verdicts.append(verdict)
-
-    def _replace_interruption(self, job_id: int) -> None:
-        """A handler that ends while its interruption waits to be recorded has decided for itself."""
-        self._verdicts = [verdict for verdict in self._verdicts if verdict.job_id != job_id]
+            self._recover(session, error)
 
     def _patience(self) -> float:
-        if self._verdicts:
+        if self._holdings.has_verdicts:
             return self._busy_pace.seconds
-        if not self._may_claim() or not self._fetcher.has_room(len(self._claims)):
+        if not self._may_claim() or not self._fetcher.has_room(len(self._holdings)):
             return _GLANCE_SECONDS
         return min(_GLANCE_SECONDS, self._fetcher.seconds_to_next_look(time.monotonic()))
 
-    def _run_turn(self) -> None:
-        verdicts, self._verdicts = self._verdicts[:TURN_LIMIT], self._verdicts[TURN_LIMIT:]
-        acknowledged = [self._claims.pop(verdict.job_id) for verdict in verdicts]
-        now = time.monotonic()
-        looks = self._fetcher.plan(len(self._claims), now) if self._may_claim() else []
-        if not verdicts and not looks:
-            return
+    def _run_turn(self, session: Session) -> None:
+        verdicts = self._holdings.begin_turn(TURN_LIMIT)
         try:
-            report = self._take_turn(verdicts, looks)
+            looks = self._fetcher.plan(len(self._holdings), time.monotonic()) if self._may_claim() else []
+            if not verdicts and not looks:
+                return
+            report = _take_turn(session, verdicts, looks)
         except BaseException:
-            self._hold(verdicts, acknowledged)
+            self._holdings.abandon_turn()
             raise
-        self._take_in(report, verdicts, acknowledged)
+        self._take_in(session, report)
 
     def _may_claim(self) -> bool:
         """Not while this worker drains, nor while it cannot keep a lease."""
         return not (self.stopping.drain.is_set() or self._keeper.is_trust_over)
 
-    def _execute(self, claim: ClaimedJob) -> Verdict:
-        """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
-        if self._is_away or self._keeper.is_trust_over or claim.lease_token in self._lost:
-            return release(claim)
-        return self._executor.execute(claim)
-
-    def _take_turn(self, verdicts: list[Verdict], looks: list[Look]) -> TurnReport:
-        try:
-            return take_turn(self._session, verdicts, looks)
-        except psycopg.DataError:
-            return acknowledge_apart(self._session, verdicts)
-
-    def _take_in(self, report: TurnReport, verdicts: list[Verdict], acknowledged: list[ClaimedJob]) -> None:
-        self._note_database_is_there()
+    def _take_in(self, session: Session, report: TurnReport) -> None:
+        self._outage.end()
         now = time.monotonic()
-        busy, stale = report.acknowledged
-        self._busy_pace.learn(bool(busy))
-        if busy or stale:
-            self._hold(
-                [verdict for verdict in verdicts if verdict.job_id in busy],
-                [claim for claim in acknowledged if claim.id in busy],
-            )
-            self._tell_stale([verdict for verdict in verdicts if verdict.job_id in stale])
-        if self._lost:
-            self._lost.difference_update(verdict.lease_token for verdict in verdicts)
-        for verdict, claim in zip(verdicts, acknowledged, strict=True):
+        self._busy_pace.learn(bool(report.acknowledged.busy))
+        for verdict, claim in self._holdings.end_turn(report.acknowledged):
             if verdict.next_state < JobState.COMPLETED:
-                self._expect(claim.queue_id, now + verdict.delay_seconds)
+                session.expect(claim.queue_id, now + verdict.delay_seconds)
         for name in report.woken_queues:
-            self._wake(Wake(name))
+            self._wake(session, Wake(name))
             announce(self.options.database, name)
         for look, claims, promotion in report.found:
             look.lane.learn(look, claims, promotion, now)
-            self._begin(claims)
-
-    def _begin(self, claims: list[ClaimedJob]) -> None:
-        tenants = self._session.directory.tenants
-        for claim in claims:
-            if claim.tenant_id not in tenants:
-                self._session.name_tenant(claim.tenant_id)
-            if lost := self._claims.get(claim.id):
-                self._give_up(lost)
-            self._claims[claim.id] = claim
-        self._slots.give(claims)
-
-    def _give_up(self, lost: ClaimedJob) -> None:
-        """A job that was lost here is claimed here again: what waits for the old claim must not end the new one."""
-        held = [verdict for verdict in self._verdicts if verdict.job_id == lost.id]
-        if held:
-            self._verdicts = [verdict for verdict in self._verdicts if verdict.job_id != lost.id]
-            self._tell_stale(held)
-        else:
-            self._lost.add(lost.lease_token)
-
-    def _hold(self, verdicts: list[Verdict], claims: list[ClaimedJob]) -> None:
-        """Keep verdicts for a later turn; until then their leases are renewed."""
-        self._claims.update((claim.id, claim) for claim in claims)
-        self._verdicts = [*verdicts, *self._verdicts]
+            session.name_tenants(claims)
+            self._holdings.add(claims)
+            self._slots.give(claims)
 
     def _measure(self, finished: int) -> None:
         now = time.monotonic()
@@ -281,19 +209,26 @@ class Worker:
             self._release_backlog()
 
     def _release_backlog(self) -> None:
-        self._verdicts += [release(claim) for claim in self._slots.take_back()]
+        self._holdings.accept([release(claim) for claim in self._slots.take_back()])
+
+    # -------------------------------------------------------------------------------------------- asked by the slots
+
+    def _execute(self, claim: ClaimedJob) -> Verdict:
+        """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
+        if self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token):
+            return release(claim)
+        return self._executor.execute(claim)
+
+    def _is_stopping_claim(self, lease_token: int) -> bool:
+        is_lost = self._holdings.is_lost(lease_token) or self._keeper.is_trust_over
+        return self.stopping.drain.is_set() or is_lost
 
     # -------------------------------------------------------------------------------------------- wakes and orders
 
-    def _wake(self, wake: Wake) -> None:
-        for lane in self._session.lanes:
+    def _wake(self, session: Session, wake: Wake) -> None:
+        for lane in session.lanes:
             if wake.queue is None or wake.queue == lane.name:
                 lane.wake()
-
-    def _expect(self, queue_id: int, due_at: float) -> None:
-        for lane in self._session.lanes:
-            if lane.queue_id == queue_id:
-                lane.expect(due_at)
 
     def _obey(self, orders: Orders) -> None:
         if orders.stop and not self.stopping.abort.is_set():
@@ -303,20 +238,11 @@ class Worker:
             telemetry.info("worker.ordered", "an operator asked this worker to drain")
             self.stopping.request_drain()
 
-    def _is_stopping_claim(self, lease_token: int) -> bool:
-        return self.stopping.drain.is_set() or lease_token in self._lost or self._keeper.is_trust_over
-
-    def _note_lost(self, job_id: int, lease_token: int) -> None:
-        """Told by the lease keeper, perhaps late: the job may have been acknowledged, and claimed here again, since."""
-        claim = self._claims.get(job_id)
-        if claim is not None and claim.lease_token == lease_token and lease_token not in self._lost:
-            self._lost.add(lease_token)
-            _tell_lost(job_id, lease_token, "if its handler runs here, its verdict will change nothing")
-
-    def _tell_stale(self, verdicts: list[Verdict]) -> None:
-        for verdict in verdicts:
-            if verdict.outcome is not Outcome.RELEASED:
-                _tell_lost(verdict.job_id, verdict.lease_token, f"the verdict {verdict.outcome.label} was refused")
+    def _note_stopping(self) -> None:
+        """In a signal handler or the lease keeper: a turn that hangs must not outlast the drain."""
+        if self._session:
+            self._session.hurry()
+        self._mailbox.wake()
 
     # -------------------------------------------------------------------------------------------- drain
 
@@ -324,7 +250,7 @@ class Worker:
         if self._drain_until is None:
             seconds = self.options.settings.drain_seconds
             self._drain_until = time.monotonic() + seconds
-            telemetry.info("worker.draining", f"what runs may finish within {seconds:g} s", running=len(self._claims))
+            telemetry.info("worker.draining", f"what runs may finish within {seconds:g} s", held=len(self._holdings))
             self._keeper.beat_now()
         self._release_backlog()
         now = time.monotonic()
@@ -334,72 +260,47 @@ class Worker:
         elif now >= self._drain_until:
             self._interrupt_running("the worker had to stop before the job was done")
         if self._busy_pace.is_busy and now >= self._drain_until + _LAST_SECONDS:
-            self._leave_behind()
-
-    def _leave_behind(self) -> None:
-        """The end has come, and somebody holds these rows."""
-        for claim in self._claims.values():
-            telemetry.warning(
-                "job.left_behind", "its row is locked; the lease brings it back", job=claim.id, token=claim.lease_token
-            )
-        self._claims.clear()
-        self._verdicts.clear()
+            self._leave_behind("its row is locked; the lease brings it back")
 
     def _interrupt_running(self, reason: str) -> None:
-        judged = {verdict.job_id for verdict in self._verdicts}
-        running = [claim for claim in self._claims.values() if claim.id not in judged]
+        running = self._holdings.unjudged()
         for claim in running:
             telemetry.warning("job.interrupted", reason, job=claim.id, token=claim.lease_token)
-        self._verdicts += [interrupt(claim, reason) for claim in running]
+        self._holdings.interrupt([interrupt(claim, reason) for claim in running])
+
+    def _leave_behind(self, reason: str) -> None:
+        for claim in self._holdings.claims:
+            telemetry.warning("job.left_behind", reason, job=claim.id, token=claim.lease_token)
+        self._holdings.clear()
 
     # -------------------------------------------------------------------------------------------- a lost database
 
-    def _recover(self, error: Exception) -> None:
+    def _recover(self, session: Session, error: Exception) -> None:
         self._wait_for_database(error)
-        if self._gives_up():
+        if self._must_go():
+            self._leave_behind("the database is away; the lease brings it back")
             return
         try:
-            self._session.reconnect()
-            self._forget(settle_doubt(self._session, self._claims, self._verdicts))
+            session.reconnect()
+            if self.stopping.drain.is_set():
+                session.hurry()
+            self._holdings.forget(settle_doubt(session, self._holdings.claims, self._holdings.verdicts))
         except psycopg.Error as again:
-            self._note_away(again)
+            self._outage.note(again)
 
-    def _forget(self, done: set[int]) -> None:
-        """These verdicts were recorded by the turn whose answer was lost."""
-        self._verdicts = [verdict for verdict in self._verdicts if verdict.job_id not in done]
-        for job_id in done:
-            self._claims.pop(job_id, None)
-
-    def _gives_up(self) -> bool:
-        """When it is time to go and the database is away, the leases will bring the jobs back."""
+    def _must_go(self) -> bool:
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
-        if self.stopping.abort.is_set() or is_over:
-            self._claims.clear()
-            self._verdicts.clear()
-            return True
-        return False
+        return self.stopping.abort.is_set() or is_over
 
     def _wait_for_database(self, error: Exception) -> None:
-        self._note_away(error)
-        self._collect(self._backoff.next_seconds())
-
-    def _collect(self, seconds: float) -> None:
-        """Wait, but go on taking in verdicts and be woken by a signal."""
-        verdicts, _ = self._mailbox.read(seconds)
-        self._accept(verdicts)
-
-    def _note_away(self, error: Exception) -> None:
-        if not self._is_away:
-            telemetry.warning("worker.database_lost", f"trying to reach it again: {error}".strip())
-        self._is_away = True
-
-    def _note_database_is_there(self) -> None:
-        if self._is_away:
-            telemetry.info("worker.database_back", "work goes on")
-        self._is_away = False
-        self._backoff.reset()
+        """Wait before the next try, but go on taking in verdicts and be woken by a signal."""
+        self._outage.note(error)
+        verdicts, _ = self._mailbox.read(self._outage.next_wait_seconds())
+        self._holdings.accept(verdicts)
 
 
-def _tell_lost(job_id: int, token: int, message: str) -> None:
-    fields: dict[str, Any] = {"job": job_id, "token": token}
-    telemetry.warning("lease.lost", message, **fields)
+def _take_turn(session: Session, verdicts: list[Verdict], looks: list[Look]) -> TurnReport:
+    try:
+        return take_turn(session, verdicts, looks)
+    except psycopg.DataError:
+        return acknowledge_apart(session, verdicts)

@@ -69,7 +69,7 @@ def test_b083_a_queue_that_somebody_named_so_by_hand_is_served_paused_and_announ
     page = operator.get(list_url("job"), {"queue": queue_id})
     assert [row.pk for row in page.context["cl"].result_list] == [first.id]
 
-    worker = Worker(WorkerOptions((QueueShare(name),), 1, until_empty=True, name=name), handles_signals=False)
+    worker = Worker(WorkerOptions((QueueShare(name),), 1, until_empty=True, name=name))
     assert worker.run() == 0
 
     assert first.status() is JobState.COMPLETED

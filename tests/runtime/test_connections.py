@@ -52,7 +52,7 @@ def test_no_statement_waits_for_ever(opened):
     connection = opened()
     assert show(connection, "statement_timeout") == "30s"
     assert show(connection, "lock_timeout") == "5s"
-    assert show(connection, "idle_in_transaction_session_timeout") == "1min"
+    assert show(connection, "idle_in_transaction_session_timeout") == "15s"
     assert show(connection, "TimeZone") == "UTC"
 
 

@@ -29,7 +29,7 @@ def test_a_commit_whose_answer_was_lost_is_found_and_its_claims_are_given_back(s
     session.reconnect()
 
     held = {claim.id: claim for claim in (done, failed, running)}
-    assert settle_doubt(session, held, verdicts) == {done.id, failed.id}
+    assert settle_doubt(session, list(held.values()), verdicts) == {done.id, failed.id}
 
     assert shop.rows.state_of(running.id) is JobState.RUNNING
     for claim in granted:
@@ -50,7 +50,7 @@ def test_a_turn_that_was_cut_before_its_commit_recorded_nothing_and_can_be_sent_
         answer.result()
     session.reconnect()
 
-    assert settle_doubt(session, {claim.id: claim, other.id: other}, verdicts) == set()
+    assert settle_doubt(session, [claim, other], verdicts) == set()
 
     assert shop.rows.one("select count(*) from pgbroker.job where state = 1") == 2
     assert not any(take_turn(session, verdicts, []).acknowledged)
@@ -61,14 +61,14 @@ def test_without_any_doubt_nothing_is_released(session, shop):
     shop.fill(2)
     claims = shop.claim(session.gateway, 2, worker_id=session.worker_id)
     before = shop.everything()
-    assert settle_doubt(session, {claim.id: claim for claim in claims}, []) == set()
+    assert settle_doubt(session, claims, []) == set()
     assert shop.everything() == before
 
 
 def test_claims_of_other_workers_are_left_alone(session, rival, shop):
     shop.job()
     [claim] = shop.claim(rival, worker_id=session.worker_id + 1)
-    settle_doubt(session, {}, [])
+    settle_doubt(session, [], [])
     assert shop.live(claim.id)["lease_token"] == claim.lease_token
 
 
@@ -77,7 +77,7 @@ def test_a_job_that_was_taken_back_meanwhile_is_not_taken_for_recorded(session, 
     claim = shop.claim_one(session.gateway)
     shop.lapse(claim)
     assert len(reclaim_jobs(rival, 10)) == 1
-    assert settle_doubt(session, {claim.id: claim}, [completed(claim)]) == set()
+    assert settle_doubt(session, [claim], [completed(claim)]) == set()
     assert take_turn(session, [completed(claim)], []).acknowledged.stale == {claim.id}
 
 
@@ -87,6 +87,6 @@ def test_a_claim_granted_twice_over_counts_as_mine_only_with_the_token_that_i_ho
     [claim] = shop.claim(session.gateway, worker_id=session.worker_id)
     take_turn(session, [verdict(claim, Outcome.RELEASED, JobState.PENDING)], [look(shop, 1)])
     assert shop.live(claim.id)["lease_token"] > claim.lease_token
-    settle_doubt(session, {claim.id: claim}, [])
+    settle_doubt(session, [claim], [])
     row = shop.live(claim.id)
     assert (row["state"], row["attempt"]) == (JobState.PENDING, 0)

@@ -42,7 +42,7 @@ def test_verdicts_that_were_recorded_before_the_loss_are_known_and_others_are_no
     session.reconnect()
     held = {each.id: each for each in (first, second)}
 
-    assert settle_doubt(session, held, [completed(first), completed(second)]) == {first.id}
+    assert settle_doubt(session, list(held.values()), [completed(first), completed(second)]) == {first.id}
 
     assert {handle.status() for handle in handles} == {JobState.COMPLETED, JobState.RUNNING}
     assert Execution.objects.count() == 1
@@ -53,7 +53,7 @@ def test_claims_that_were_granted_and_never_heard_of_go_back_uncounted(session, 
     heard, *unheard = claim(session)
     session.reconnect()
 
-    assert settle_doubt(session, {heard.id: heard}, []) == set()
+    assert settle_doubt(session, [heard], []) == set()
 
     assert Job.objects.get(pk=heard.id).state == JobState.RUNNING
     given_back = Job.objects.filter(pk__in=[each.id for each in unheard])
@@ -66,7 +66,7 @@ def test_the_claims_of_another_worker_are_not_touched(session, noop):
     noop.enqueue()
     other = open_session(session.options)
     [theirs] = claim(other)
-    settle_doubt(session, {}, [])
+    settle_doubt(session, [], [])
     assert Job.objects.get(pk=theirs.id).state == JobState.RUNNING
     other.end("test")
 

@@ -32,7 +32,7 @@ def test_a_worker_that_runs_within_a_transaction_of_its_caller_leaves_that_one_a
     with transaction.atomic():
         TenantFactory(name="written before")
         backend = connection.connection.info.backend_pid
-        assert Worker(options(), handles_signals=False).run() == 0
+        assert Worker(options()).run() == 0
         assert connection.connection.info.backend_pid == backend
         TenantFactory(name="written after")
     assert handle.status() is JobState.COMPLETED

@@ -27,7 +27,7 @@ class WorkerThread:
 
     def __init__(self, queues: str, concurrency: int, *, until_empty: bool) -> None:
         options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty)
-        self.worker = Worker(options, handles_signals=False)
+        self.worker = Worker(options)
         self.status: int | None = None
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
