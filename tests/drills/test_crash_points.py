@@ -108,7 +108,7 @@ def test_thousands_of_jobs_under_workers_that_die_at_random_points(crew, seed):
         deaths += len(living) - len(alive)
         while len(alive) < 3:
             point = draw.choice(crash_points.POINTS)
-            crash = f"{point}:{draw.randint(1, 15)}"
+            crash = f"{point}:{draw.randint(1, 8)}"
             alive.append(crew.start_worker("--concurrency", str(draw.randint(1, 8)), crash=crash))
         living = alive
         return not crew.one("select 1 from pgbroker.job where state <> 1 limit 1")
@@ -119,4 +119,4 @@ def test_thousands_of_jobs_under_workers_that_die_at_random_points(crew, seed):
     crew.start_worker("--concurrency", "8").wait_until_ready()
     crew.finish(90)
     crew.check()
-    assert deaths > 10
+    assert deaths >= 5
