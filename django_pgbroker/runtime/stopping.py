@@ -9,6 +9,12 @@ from types import FrameType
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
+def ignore_signals() -> None:
+    """Let SIGTERM and SIGINT change nothing any more: this process is at its end. Only in a main thread."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 class Stopping:
     """Whether this process has been asked to stop, and how urgently. Signal handlers only set flags here.
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from time import perf_counter
@@ -116,7 +117,8 @@ class Executor:
                 run_microseconds=run_microseconds,
                 reason=f"the failure could not be judged: {type(broken).__name__}",
             )
-        _tell(job_type, claim, verdict, error)
+        with suppress(Exception):  # a handler or filter of logging may raise, and the slot must live
+            _tell(job_type, claim, verdict, error)
         return verdict
 
 

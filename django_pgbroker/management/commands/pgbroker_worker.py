@@ -17,6 +17,7 @@ from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
 from django_pgbroker.management.start import check_database
 from django_pgbroker.runtime.announcer import flush_announcements
+from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.worker import Worker
 
@@ -47,6 +48,13 @@ class Command(BaseCommand):
         )
         parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Run as a process: a late signal, for one that is ending already, must not change its status."""
+        try:
+            super().run_from_argv(argv)
+        finally:
+            ignore_signals()
+
     def handle(self, *, queues: str, concurrency: int, until_empty: bool, no_maintenance: bool, **options: Any) -> None:
         """Run the worker.
 
@@ -76,15 +84,16 @@ class Command(BaseCommand):
         if runner:
             runner.start()
         worker = Worker(options)
-        try:
-            status = worker.run()
-        finally:
-            ended.set()
-            if runner:
-                runner.join()
-        if runner and not status:
-            leave_samples(options.database, options.name)
-        self.stdout.write(f"pgbroker worker {options.name} stopped.")
+        with worker.stopping.on_signals():
+            try:
+                status = worker.run()
+            finally:
+                ended.set()
+                if runner:
+                    runner.join()
+            if runner and not status:
+                leave_samples(options.database, options.name)
+            self.stdout.write(f"pgbroker worker {options.name} stopped.")
         if worker.left_running:
             self._leave_at_once(status)
         return status
