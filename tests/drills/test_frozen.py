@@ -124,8 +124,12 @@ def test_workers_are_frozen_and_cut_off_again_and_again_under_thousands_of_jobs(
 
 
 @pytest.mark.drill
-def test_a_worker_frozen_in_the_middle_of_a_turn_holds_its_jobs_until_the_server_ends_its_transaction(crew):
-    """The rows stay locked: nobody can take them back before idle_in_transaction_session_timeout, a minute."""
+@pytest.mark.xfail(
+    strict=True,
+    reason="the rows stay locked: to the server a pipeline without its end is active, and neither "
+    "idle_in_transaction_session_timeout nor statement_timeout ends it (transaction_timeout of PostgreSQL 17 would)",
+)
+def test_the_jobs_of_a_worker_frozen_in_the_middle_of_a_turn_are_taken_over_within_a_minute(crew):
     zombie = crew.start_worker("--concurrency", "4", "--no-maintenance", crash=f"{crash_points.ACKNOWLEDGING}:1:STOP")
     crew.start_worker("--concurrency", "4")
     for worker in crew.processes:
@@ -133,7 +137,7 @@ def test_a_worker_frozen_in_the_middle_of_a_turn_holds_its_jobs_until_the_server
     produce(crew, 300)
     wait_until(lambda: crew.one("select count(*) from pgbroker.job") < 40, "the other worker does its part")
     worker_id = crew.one(_WORKER, zombie.pid)
-    wait_until(lambda: not crew.one(_HELD, worker_id), "the server has given up on it", 90)
+    wait_until(lambda: not crew.one(_HELD, worker_id), "others have taken them over", 60)
     zombie.send(signal.SIGCONT)
     crew.finish()
     crew.check()
