@@ -7,10 +7,10 @@ BOOT := python3 tools/bootstrap.py
 RUN := .venv/bin/python
 export PYTHON
 
-.PHONY: help demo test lint drill stop clean environment
+.PHONY: help demo test test-slow lint drill stop clean environment
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
 environment: ## Build .venv, or see that it is current
 	@$(BOOT)
@@ -20,6 +20,9 @@ demo: environment ## Run real jobs until Ctrl-C (ARGS=--once ends by itself; ARG
 
 test: environment ## Run the tests (a part of them: PYTEST_ARGS=tests/domain)
 	@$(RUN) -m pytest $(PYTEST_ARGS)
+
+test-slow: environment ## Run the tests that start whole projects and processes
+	@$(RUN) -m pytest -m "slow and not drill and not benchmark" $(PYTEST_ARGS)
 
 drill: environment ## Run the long drills (random histories for longer: DRILL_SECONDS=3600)
 	@$(RUN) -m pytest -m drill -o faulthandler_timeout=0 $(PYTEST_ARGS)

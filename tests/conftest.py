@@ -14,6 +14,20 @@ pytest_plugins = ["tests.fixtures.database"]
 LOCKS = Path(__file__).parent.parent / ".tools"
 
 
+#: Folders whose tests start whole projects and processes: together they take as long as all others.
+SLOW = {"cases", "drills", "example", "histories", "migrations", "versions"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of slow folders, unless the command line names what to run."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
     """Give each of several test runs at the same time a database of its own: test_pgbroker, test_pgbroker_2, …"""

@@ -15,8 +15,9 @@ def pause(rows):
 def test_b086_workers_that_come_and_go_run_nothing_of_a_paused_queue_until_it_is_resumed(declare, start, rows):
     noop = declare("tests.noop")(lambda: 1)
     beside = declare("tests.beside", queue="beside")(lambda: 1)
+    noop.enqueue()
     pause(rows)
-    for _ in range(100):
+    for _ in range(99):
         noop.enqueue()
     for _ in range(5):
         handle = beside.enqueue()

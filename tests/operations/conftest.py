@@ -11,19 +11,15 @@ from django_pgbroker.registry import registry
 from django_pgbroker.runtime.connections import open_connection
 from operations import jobs
 
-#: Registered by the import, and known to the tests of this folder alone.
-OURS = {
-    name: registry.forget(name) for name in registry.names() if registry.get(name).handler.__module__ == jobs.__name__
-}
-
 
 @pytest.fixture(autouse=True)
 def known_job_types() -> Iterator[None]:
-    for job_type in set(OURS.values()):
+    for job_type in jobs.OURS:
         registry.register(job_type)
     yield
-    for name in OURS:
-        registry.forget(name)
+    for job_type in jobs.OURS:
+        for name in (job_type.name, *job_type.aliases):
+            registry.forget(name)
 
 
 class Observer:

@@ -1,6 +1,7 @@
 """Handlers that the tests of the operations enqueue."""
 
 from django_pgbroker import job
+from django_pgbroker.registry import registry
 
 
 @job("tests.add")
@@ -26,3 +27,10 @@ def forget() -> None: ...
 
 @job("tests.any")
 def take_anything(**values: object) -> None: ...
+
+
+#: Known to the tests of this folder alone, whose conftest registers them for each test.
+OURS = {registry.get(name) for name in registry.names() if registry.get(name).handler.__module__ == __name__}
+for each in OURS:
+    for name in (each.name, *each.aliases):
+        registry.forget(name)

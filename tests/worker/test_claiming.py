@@ -10,8 +10,9 @@ from django.utils import timezone
 from django_pgbroker import pause_queue, resume_queue
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.maintenance.expirer import Expirer
-from django_pgbroker.models import ArchivedJob, Execution, Job
+from django_pgbroker.models import ArchivedJob, Execution, Job, Worker
 from django_pgbroker.registry import registry
+from tests.factories import ArchivedJobFactory
 from tests.maintenance.waiting import wait_until
 
 LISTENERS = (
@@ -96,8 +97,7 @@ def test_a_job_is_not_started_before_the_commit_and_sees_the_rows_that_were_writ
         return ArchivedJob.objects.get(pk=pk).reason
 
     start()
-    from tests.factories import ArchivedJobFactory
-
+    wait_until(Worker.objects.exists, "the worker has made the rows of its names")
     with transaction.atomic():
         row = ArchivedJobFactory(reason="written together")
         handle = read.enqueue(pk=row.pk)
