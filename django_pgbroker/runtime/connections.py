@@ -26,6 +26,9 @@ _KEEPALIVES = {
 #: The server ends a statement after its time-out; where it has said nothing for so much longer, it will not any more.
 _GRACE_SECONDS = 5.0
 
+#: PostgreSQL 17 has ``transaction_timeout``; before, nothing ends a pipelined transaction whose client is frozen.
+_TRANSACTION_TIMEOUT_SINCE = 170_000
+
 #: The planner settings are insurance: statistics taken on an empty table must never choose a scan of the live table.
 _SESSION_SETTINGS = {
     "default_transaction_isolation": "read committed",
@@ -70,6 +73,8 @@ def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.C
     if assumed_role:
         connection.execute(sql.SQL("set role {}").format(sql.Identifier(assumed_role)))
     values = {**_SESSION_SETTINGS, **session_settings}
+    if connection.info.server_version < _TRANSACTION_TIMEOUT_SINCE:
+        values.pop("transaction_timeout", None)
     assignments = sql.SQL(", ").join(
         sql.SQL("set_config({}, {}, false)").format(sql.Literal(key), sql.Literal(value))
         for key, value in values.items()

@@ -32,6 +32,9 @@ VERSION = "0.1.0"
 #: A statement of a turn takes milliseconds; one that takes this long is given up, and the turn tried again.
 _STATEMENT_TIMEOUT = "10s"
 
+#: A process that is frozen in the middle of a turn lets go of its rows after this, on servers that know the setting.
+_TRANSACTION_TIMEOUT = "20s"
+
 _HURRIED_SECONDS = 3.0
 
 
@@ -149,7 +152,12 @@ def open_session(options: WorkerOptions) -> Session:
 
 
 def _open(options: WorkerOptions) -> Gateway:
-    return open_gateway(options.database, f"worker {options.name}", statement_timeout=_STATEMENT_TIMEOUT)
+    return open_gateway(
+        options.database,
+        f"worker {options.name}",
+        statement_timeout=_STATEMENT_TIMEOUT,
+        transaction_timeout=_TRANSACTION_TIMEOUT,
+    )
 
 
 def _check_queues(options: WorkerOptions) -> None:

@@ -123,6 +123,14 @@ def test_a_claim_that_waited_and_was_seen_running_by_a_renewal_has_begun(gateway
     assert [shop.live(each.id)["attempt"] for each in (ran, waited)] == [1, 0]
 
 
+def test_what_has_begun_stays_begun_though_a_renewal_finds_it_running_no_more(gateway, shop):
+    claim = shop.claim_one(gateway)
+    renew_leases(gateway, [claim], set(), 60)
+    shop.lapse(claim)
+    reclaim_jobs(gateway, 10)
+    assert shop.live(claim.id)["attempt"] == 1
+
+
 def test_an_interrupted_job_keeps_its_place_in_the_queue(gateway, shop):
     job_id = shop.job(priority=2)
     before = shop.live(job_id)

@@ -16,9 +16,10 @@ with held as materialized (
 renewed as (
     update pgbroker.job
     set lease_expires_at = pgbroker.clock() + %(lease_seconds)s::float8 * interval '1 second',
-        started_at = case
-            when (%(begun)s::boolean[])[width_bucket(id, %(ids)s::bigint[])] then coalesce(started_at, pgbroker.clock())
-        end
+        started_at = coalesce(
+            started_at,
+            case when (%(begun)s::boolean[])[width_bucket(id, %(ids)s::bigint[])] then pgbroker.clock() end
+        )
     where id = any (array(select id from held))
 )
 select
