@@ -127,7 +127,7 @@ def test_workers_are_frozen_and_cut_off_again_and_again_under_thousands_of_jobs(
 def test_the_jobs_of_a_worker_frozen_in_the_middle_of_a_turn_are_taken_over_within_a_minute(crew):
     """To the server a pipeline without its end is active: of all time-outs only transaction_timeout ends it."""
     if connection.pg_version < 170_000:
-        pytest.skip("transaction_timeout came with PostgreSQL 17; before, the rows stay locked until the worker goes on")
+        pytest.skip("transaction_timeout came with PostgreSQL 17; before, the rows stay locked until it goes on")
     zombie = crew.start_worker("--concurrency", "4", "--no-maintenance", crash=f"{crash_points.ACKNOWLEDGING}:1:STOP")
     crew.start_worker("--concurrency", "4")
     for worker in crew.processes:
