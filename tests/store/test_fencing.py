@@ -126,7 +126,7 @@ def test_a_producer_that_hangs_an_edge_on_a_job_makes_it_busy_and_nobody_waits(g
 
 def test_a_renewal_marks_what_has_begun_and_leaves_the_mark_of_the_first_time(gateway, shop):
     shop.fill(2)
-    begun, waiting = shop.claim(gateway)
+    begun, waiting = shop.claim(gateway, begin=0)
     assert not any(renew_leases(gateway, [waiting, begun], {begun.id}, 600))
     first = shop.live(begun.id)["started_at"]
     assert first is not None
