@@ -89,7 +89,10 @@ def test_a_killed_child_fails_its_job_and_a_child_left_behind_holds_nothing_up(c
                 os.kill(int(process.split()[1]), signal.SIGKILL)
     crew.check()
     outcomes = "select array_agg(outcome order by lease_token) from pgbroker.execution where job_id = %s"
-    assert [crew.one(outcomes, handle.id) for handle in handles] == [[2, 1], [6, 1]]
+    bereft, orphaned = (crew.one(outcomes, handle.id) for handle in handles)
+    # its second claim may have waited in the worker that died of the other job
+    assert bereft in ([2, 1], [2, 6, 1])
+    assert orphaned == [6, 1]
 
 
 @pytest.mark.drill

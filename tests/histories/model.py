@@ -167,7 +167,7 @@ class Model:
         for job_id, token in claims:
             job = self.live.get(job_id)
             if job is not None and job.is_held(token):
-                job.change(lease_expires_at=self.now + self.lease, has_begun=job_id in begun)
+                job.change(lease_expires_at=self.now + self.lease, has_begun=job.row.has_begun or job_id in begun)
             else:
                 stale.add(job_id)
         return stale
