@@ -18,6 +18,10 @@ _SIZE = 65_536
 _QUIET_SECONDS = 0.1
 
 
+#: With this alone psycopg sometimes ends a pipeline that is answered already; the server says nothing to it.
+_FLUSH = b"H\x00\x00\x00\x04"
+
+
 class Flow:
     """One connection through the proxy; its application name is in the first packet."""
 
@@ -112,7 +116,8 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := client.recv(_SIZE):
                 flow.begin = flow.begin or data
-                flow.note(is_answer=False)
+                if data != _FLUSH:
+                    flow.note(is_answer=False)
                 server.sendall(data)
         flow.close()
 
