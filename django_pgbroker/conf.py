@@ -17,6 +17,7 @@ from django_pgbroker.domain.priorities import resolve_priority
 LONGEST_AGEING_SECONDS = 1_000_000
 LONGEST_TIMEOUT_SECONDS = 30 * 24 * 3600
 MOST_ATTEMPTS = 1000
+MOST_INTERRUPTIONS = 1000
 
 #: How history can be parted, and how many days that is at least.
 PARTITION_PERIODS = {"day": 1, "week": 7, "month": 28}

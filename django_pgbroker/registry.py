@@ -23,6 +23,8 @@ class JobType:
         handler: the function, sync or async.
         aliases: former names, under which stored jobs are still found.
         queue, priority, max_attempts, timeout_seconds: defaults; ``None`` means the setting's.
+        heartbeat_timeout_seconds: how long a handler may go without ``ctx.heartbeat()``; ``None`` asks for none.
+        max_interruptions: how often its jobs may be interrupted by stopping workers; ``None`` is without limit.
         retry_policy: how long to wait after a failed attempt.
         version: of the arguments' shape.
         store_result: whether the handler's answer is kept.
@@ -38,6 +40,8 @@ class JobType:
     priority: int | str | None = None
     max_attempts: int | None = None
     timeout_seconds: int | None = None
+    heartbeat_timeout_seconds: int | None = None
+    max_interruptions: int | None = None
     retry_policy: RetryPolicy = Exponential()  # noqa: RUF009 - frozen
     version: int = 1
     store_result: bool = True

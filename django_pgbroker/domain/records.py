@@ -21,6 +21,7 @@ class ClaimedJob(NamedTuple):
     max_attempts: int
     priority: int
     timeout_seconds: int | None
+    interruptions: int
     claim_order: float
     deadline_at: float | None
     has_begun: bool

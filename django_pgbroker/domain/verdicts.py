@@ -153,9 +153,19 @@ def release(claim: ClaimedJob) -> Verdict:
     return Verdict(claim.id, claim.lease_token, Outcome.RELEASED, JobState.PENDING)
 
 
-def interrupt(claim: ClaimedJob, reason: str) -> Verdict:
-    """The verdict of a running job whose worker must go: pending again, no attempt counted."""
-    return Verdict(claim.id, claim.lease_token, Outcome.INTERRUPTED, JobState.PENDING, reason=reason)
+def interrupt(claim: ClaimedJob, reason: str, most: int | None = None) -> Verdict:
+    """The verdict of a running job whose worker must go: pending again, no attempt counted.
+
+    Args:
+        claim: the job that runs.
+        reason: kept in the history.
+        most: how often the job may be interrupted; once more, and it is a dead letter.
+    """
+    interrupted = Verdict(claim.id, claim.lease_token, Outcome.INTERRUPTED, JobState.PENDING, reason=reason)
+    if most is None or claim.interruptions < most:
+        return interrupted
+    times = claim.interruptions + 1
+    return interrupted._replace(next_state=JobState.DEAD, reason=f"interrupted {times} times, {most} allowed: {reason}")
 
 
 def record_error(error: BaseException) -> ErrorRecord:

@@ -8,7 +8,7 @@ from typing import Any, Never
 
 from asgiref.sync import sync_to_async
 
-from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS
+from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, MOST_INTERRUPTIONS
 from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
 from django_pgbroker.domain.names import check_queue_name
@@ -27,7 +27,10 @@ from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.registry import JobType, registry
 
 #: The keywords of ``@job``.
-_DECLARED_OPTIONS = ("queue", "priority", "max_attempts", "timeout", "retry", "version", "store_result", "aliases")
+_DECLARED_OPTIONS = (
+    "queue", "priority", "max_attempts", "timeout", "heartbeat_timeout", "max_interruptions", "retry", "version",
+    "store_result", "aliases",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ def job[**P, R](
     priority: int | str | None = None,
     max_attempts: int | None = None,
     timeout: Duration | None = None,
+    heartbeat_timeout: Duration | None = None,
+    max_interruptions: int | None = None,
     retry: RetryPolicy = Exponential(),  # noqa: B008 - frozen
     version: int = 1,
     store_result: bool = True,
@@ -123,6 +128,9 @@ def job[**P, R](
         name: stable and explicit, such as ``"shop.send_receipt"``; the database stores it.
         queue, priority, max_attempts: defaults of its jobs; ``None`` means the setting's.
         timeout: the longest attempt of its jobs, a timedelta or a number, in whole seconds; a default too.
+        heartbeat_timeout: the longest time between two ``ctx.heartbeat()`` of the handler, a timedelta or a number, in
+            whole seconds; after it the lease is not renewed any more. ``None`` renews for as long as the handler runs.
+        max_interruptions: how often a job may be interrupted by stopping workers before it is a dead letter.
         retry: how long to wait after a failed attempt.
         version: of the arguments' shape, stored with each job.
         store_result: whether the answer is kept.
@@ -137,8 +145,9 @@ def job[**P, R](
         raise ConfigurationError(f'@job needs an explicit name, as in @job("shop.send_receipt"), not {name!r}')
     for word in unknown:
         raise ConfigurationError(f"job type {name!r}: {describe_unknown(word, _DECLARED_OPTIONS)}")
-    _check_defaults(name, queue, priority, max_attempts)
-    timeout_seconds = None if timeout is None else _read_timeout(name, timeout)
+    _check_defaults(name, queue, priority, max_attempts, max_interruptions)
+    timeout_seconds = _read_span(name, "timeout", timeout)
+    heartbeat_timeout_seconds = _read_span(name, "heartbeat_timeout", heartbeat_timeout)
 
     def declare(handler: Callable[P, R]) -> DeclaredJob[P, R]:
         declared: DeclaredJob[P, R] = DeclaredJob(
@@ -149,6 +158,8 @@ def job[**P, R](
             priority=priority,
             max_attempts=max_attempts,
             timeout_seconds=timeout_seconds,
+            heartbeat_timeout_seconds=heartbeat_timeout_seconds,
+            max_interruptions=max_interruptions,
             retry_policy=retry,
             version=version,
             store_result=store_result,
@@ -166,7 +177,9 @@ def _look_like(declared: JobType, handler: Callable[..., Any]) -> None:
     object.__setattr__(declared, "__wrapped__", handler)
 
 
-def _check_defaults(name: str, queue: object, priority: object, max_attempts: object) -> None:
+def _check_defaults(
+    name: str, queue: object, priority: object, max_attempts: object, max_interruptions: object
+) -> None:
     try:
         if queue is not None:
             check_queue_name(queue)
@@ -175,12 +188,14 @@ def _check_defaults(name: str, queue: object, priority: object, max_attempts: ob
             resolve_priority(priority, {})  # type: ignore[arg-type]
         if max_attempts is not None:
             read_whole("max_attempts", max_attempts, 1, MOST_ATTEMPTS)
+        if max_interruptions is not None:
+            read_whole("max_interruptions", max_interruptions, 0, MOST_INTERRUPTIONS)
     except (InvalidName, InvalidOption) as error:
         raise ConfigurationError(f"job type {name!r}: {error}") from None
 
 
-def _read_timeout(name: str, value: Duration) -> int:
+def _read_span(name: str, option: str, value: Duration | None) -> int | None:
     try:
-        return read_seconds("timeout", value, 1, LONGEST_TIMEOUT_SECONDS)
+        return None if value is None else read_seconds(option, value, 1, LONGEST_TIMEOUT_SECONDS)
     except InvalidOption as error:
         raise ConfigurationError(f"job type {name!r}: {error}") from None

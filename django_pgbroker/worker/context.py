@@ -38,6 +38,7 @@ class JobContext:
     deadline_at: datetime | None
     headers: dict[str, Any]
     _is_stopping: Callable[[int], bool]
+    _beat: Callable[[int], None]
 
     @property
     def idempotency_key(self) -> str:
@@ -48,9 +49,19 @@ class JobContext:
         """Whether the handler should end soon: the worker drains, or the lease of this job is lost or about to be."""
         return self._is_stopping(self.lease_token)
 
+    def heartbeat(self) -> None:
+        """Say that the handler gets on; only of consequence where its job type has a ``heartbeat_timeout``. No SQL."""
+        self._beat(self.lease_token)
+
 
 def make_context(
-    claim: ClaimedJob, job_type: str, queue: str, tenant: str, is_stopping: Callable[[int], bool]
+    claim: ClaimedJob,
+    job_type: str,
+    queue: str,
+    tenant: str,
+    *,
+    is_stopping: Callable[[int], bool],
+    beat: Callable[[int], None],
 ) -> JobContext:
     """The context of a claimed job."""
     return JobContext(
@@ -65,6 +76,7 @@ def make_context(
         deadline_at=None if claim.deadline_at is None else datetime.fromtimestamp(claim.deadline_at, UTC),
         headers=json.loads(claim.headers) if claim.headers else {},
         _is_stopping=is_stopping,
+        _beat=beat,
     )
 
 

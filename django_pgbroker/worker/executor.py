@@ -17,6 +17,7 @@ from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result
 from django_pgbroker.registry import JobType
 from django_pgbroker.worker.context import JobContext, make_context, running_job
+from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
 
 
@@ -47,10 +48,18 @@ class Executor:
         directory: what the ids in a claim stand for.
         result_limit_bytes: the most JSON that a result may take.
         is_stopping: whether the claim with this lease token should end soon.
+        heartbeats: of handlers that must show progress.
     """
 
-    def __init__(self, directory: Directory, result_limit_bytes: int, is_stopping: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        result_limit_bytes: int,
+        is_stopping: Callable[[int], bool],
+        heartbeats: HandlerHeartbeats,
+    ) -> None:
         self._directory = directory
+        self._heartbeats = heartbeats
         self._result_limit = result_limit_bytes
         self._is_stopping = is_stopping
 
@@ -58,6 +67,15 @@ class Executor:
         """Run the handler of ``claim`` and return its verdict. Never raises."""
         started = perf_counter()
         job_type = self._directory.job_types[claim.job_type_id]
+        if job_type.heartbeat_timeout_seconds is None:
+            return self._run(job_type, claim, started)
+        self._heartbeats.begin(claim, job_type.heartbeat_timeout_seconds)
+        try:
+            return self._run(job_type, claim, started)
+        finally:
+            self._heartbeats.end(claim.lease_token)
+
+    def _run(self, job_type: JobType, claim: ClaimedJob, started: float) -> Verdict:
         try:
             drop_dead_connections()
             value = copy_context().run(self._call, job_type, claim)
@@ -100,7 +118,9 @@ class Executor:
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
-        return make_context(claim, job_type.name, queue, tenant, self._is_stopping)
+        return make_context(
+            claim, job_type.name, queue, tenant, is_stopping=self._is_stopping, beat=self._heartbeats.beat
+        )
 
     def _judge(self, job_type: JobType, claim: ClaimedJob, error: BaseException, run_microseconds: int) -> Verdict:
         try:

@@ -1,5 +1,6 @@
 """Keep the leases of running jobs and the worker's presence, on a connection of its own. A thread of the worker."""
 
+import random
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -13,6 +14,12 @@ from django_pgbroker.runtime.connections import open_gateway
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.renew import renew_leases
 from django_pgbroker.store.workers import beat_worker
+
+#: So many heartbeats in a row may fail before the jobs are told to stop.
+_MOST_MISSED = 3
+
+#: A beat comes up to so much of its interval earlier: workers that were started together drift apart.
+_JITTER = 0.1
 
 
 class LeaseKeeper(threading.Thread):
@@ -64,12 +71,27 @@ class LeaseKeeper(threading.Thread):
         self._gateway: Gateway | None = None
         self._failures = 0
         self._renewed_at = time.monotonic()
+        self._tried_since: float | None = None
+        self._trust_seconds = min(_MOST_MISSED * heartbeat_seconds, lease_seconds - heartbeat_seconds / 2)
         self._backoff = BackoffTimer(cap_seconds=heartbeat_seconds / 2)
 
     @property
     def is_trust_over(self) -> bool:
-        """Whether the last renewal is so long ago that the leases are about to lapse: others will run these jobs."""
-        return time.monotonic() - self._renewed_at > self._lease_seconds - self._heartbeat_seconds / 2
+        """Whether three heartbeats in a row have failed, or the leases are about to lapse: others will run the jobs."""
+        return time.monotonic() - self._renewed_at > self._trust_seconds
+
+    @property
+    def has_failed_for_too_long(self) -> bool:
+        """Whether trust is over although it was tried, and not because this process was frozen meanwhile."""
+        since = self._tried_since
+        is_tried = since is not None and time.monotonic() - since > self._trust_seconds - self._heartbeat_seconds
+        return self.is_trust_over and is_tried
+
+    @property
+    def last_moment(self) -> float:
+        """The monotonic time after which nothing may run here any more, unless a renewal succeeds before."""
+        after = min((_MOST_MISSED + 1) * self._heartbeat_seconds, self._lease_seconds - self._heartbeat_seconds / 4)
+        return self._renewed_at + after
 
     def stop(self) -> None:
         """End the thread as soon as it is not talking to the database."""
@@ -90,6 +112,7 @@ class LeaseKeeper(threading.Thread):
             if self._stopped.is_set():
                 break
             started = time.monotonic()
+            self._tried_since = started if self._tried_since is None else self._tried_since
             try:
                 self._beat()
             except Exception as error:
@@ -97,8 +120,11 @@ class LeaseKeeper(threading.Thread):
                 wait = self._backoff.next_seconds()
             else:
                 self._succeed(started)
-                wait = max(0.0, self._heartbeat_seconds - (time.monotonic() - started))
+                wait = max(0.0, self._next_beat_seconds() - (time.monotonic() - started))
         self._disconnect()
+
+    def _next_beat_seconds(self) -> float:
+        return self._heartbeat_seconds * (1 - _JITTER * random.random())  # noqa: S311 - against herds, not a secret
 
     def _beat(self) -> None:
         if self._gateway is None:
@@ -124,6 +150,7 @@ class LeaseKeeper(threading.Thread):
 
     def _succeed(self, started: float) -> None:
         self._renewed_at = started
+        self._tried_since = None
         if self._failures:
             telemetry.info("lease.renewal_resumed", "leases are renewed again", failures=self._failures)
         self._failures = 0

@@ -75,6 +75,14 @@ class Session:
         self.process_id = self.gateway.connection.info.backend_pid
         end_backend(self.gateway, lost_process_id)
 
+    def ping(self) -> None:
+        """Ask the database for a sign of life.
+
+        Raises:
+            psycopg.Error: it is away.
+        """
+        self.gateway.connection.execute("select 1", prepare=False)
+
     def hurry(self) -> None:
         """From now on give the server a few seconds for each word: this process is to end. Safe in a signal handler."""
         self.gateway.bound_silence(_HURRIED_SECONDS)

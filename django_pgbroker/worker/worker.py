@@ -16,6 +16,7 @@ from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import settle_doubt
 from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.fetcher import Fetcher
+from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
@@ -35,6 +36,9 @@ _LAST_SECONDS = 2.0
 #: A backlog in which nothing moves for this long is handed back: other workers may have a free slot.
 _STALL_SECONDS = 1.0
 
+#: The exit status of a worker that could not keep its leases: start it again. It is EX_TEMPFAIL of sysexits.h.
+LEASES_NOT_KEPT = 75
+
 _CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
@@ -52,8 +56,11 @@ class Worker:
         self._holdings = Holdings()
         self._outage = Outage()
         self._busy_pace = BusyPace()
+        self._heartbeats = HandlerHeartbeats()
         self._session: Session | None = None
         self._drain_until: float | None = None
+        self._has_given_up = False
+        self._idle_without_leases_since: float | None = None
         self._measured_at = time.monotonic()
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
@@ -62,7 +69,8 @@ class Worker:
         """Work until stopped, or until the queues are empty where the options say so.
 
         Returns:
-            The exit status: 0 after a clean end, 1 when jobs were interrupted by a second signal.
+            The exit status: 0 after a clean end, 1 when jobs were interrupted by a second signal, ``LEASES_NOT_KEPT``
+            when the leases of running jobs could not be renewed.
 
         Raises:
             ConfigurationError: the queues do not fit the settings.
@@ -77,6 +85,8 @@ class Worker:
                 self._work_once(session)
         finally:
             self._finish(session)
+        if self._has_given_up:
+            return LEASES_NOT_KEPT
         return 1 if self.stopping.abort.is_set() else 0
 
     # -------------------------------------------------------------------------------------------- start and end
@@ -93,7 +103,9 @@ class Worker:
         options, settings = self.options, self.options.settings
         self._session = session
         self._fetcher = Fetcher(session.lanes, options.concurrency, settings.prefetch_limit)
-        self._executor = Executor(session.directory, settings.result_limit_bytes, self._is_stopping_claim)
+        self._executor = Executor(
+            session.directory, settings.result_limit_bytes, self._is_stopping_claim, self._heartbeats
+        )
         self._slots = Slots(options.concurrency, self._execute, self._mailbox.put)
         self._keeper = LeaseKeeper(
             options.database,
@@ -101,7 +113,7 @@ class Worker:
             options.name,
             lease_seconds=settings.lease_seconds,
             heartbeat_seconds=settings.heartbeat_seconds,
-            held=lambda: self._holdings.claims,
+            held=lambda: self._heartbeats.leave_out_stalled(self._holdings.claims),
             running_ids=self._slots.running_ids,
             on_lost=self._holdings.note_lost,
             on_orders=self._obey,
@@ -153,9 +165,10 @@ class Worker:
         for wake in wakes:
             self._wake(session, wake)
         self._measure(len(verdicts))
-        if self.stopping.drain.is_set():
-            self._drain()
         try:
+            self._check_leases(session)
+            if self.stopping.drain.is_set():
+                self._drain()
             self._run_turn(session)
         except psycopg.Error as error:
             self._recover(session, error)
@@ -163,9 +176,13 @@ class Worker:
     def _patience(self) -> float:
         if self._holdings.has_verdicts:
             return self._busy_pace.seconds
+        now = time.monotonic()
+        glance = min(_GLANCE_SECONDS, self.options.settings.heartbeat_seconds / 4)
+        if self._drain_until is not None and now < self._drain_until:
+            return min(glance, self._drain_until - now)
         if not self._may_claim() or not self._fetcher.has_room(len(self._holdings)):
-            return _GLANCE_SECONDS
-        return min(_GLANCE_SECONDS, self._fetcher.seconds_to_next_look(time.monotonic()))
+            return glance
+        return min(glance, self._fetcher.seconds_to_next_look(now))
 
     def _run_turn(self, session: Session) -> None:
         verdicts = self._holdings.begin_turn(TURN_LIMIT)
@@ -220,8 +237,8 @@ class Worker:
         return self._executor.execute(claim)
 
     def _is_stopping_claim(self, lease_token: int) -> bool:
-        is_lost = self._holdings.is_lost(lease_token) or self._keeper.is_trust_over
-        return self.stopping.drain.is_set() or is_lost
+        is_lost = self._holdings.is_lost(lease_token) or self._heartbeats.is_stalled(lease_token)
+        return self.stopping.drain.is_set() or is_lost or self._keeper.is_trust_over
 
     # -------------------------------------------------------------------------------------------- wakes and orders
 
@@ -254,6 +271,8 @@ class Worker:
             self._keeper.beat_now()
         self._release_backlog()
         now = time.monotonic()
+        if self._has_given_up:
+            self._drain_until = min(self._drain_until, self._keeper.last_moment)
         if self.stopping.abort.is_set():
             self._drain_until = min(self._drain_until, now)
             self._interrupt_running("the worker was stopped at once")
@@ -266,7 +285,11 @@ class Worker:
         running = self._holdings.unjudged()
         for claim in running:
             telemetry.warning("job.interrupted", reason, job=claim.id, token=claim.lease_token)
-        self._holdings.interrupt([interrupt(claim, reason) for claim in running])
+        self._holdings.interrupt([interrupt(claim, reason, self._most_interruptions(claim)) for claim in running])
+
+    def _most_interruptions(self, claim: ClaimedJob) -> int | None:
+        session = self._session
+        return session.directory.job_types[claim.job_type_id].max_interruptions if session else None
 
     def _leave_behind(self, reason: str) -> None:
         for claim in self._holdings.claims:
@@ -274,6 +297,24 @@ class Worker:
         self._holdings.clear()
 
     # -------------------------------------------------------------------------------------------- a lost database
+
+    def _check_leases(self, session: Session) -> None:
+        """Give up when renewals fail for too long. A worker that runs nothing outlives any loss of the database.
+
+        What runs may end within the next heartbeat; then the process goes, before the leases lapse.
+
+        Raises:
+            psycopg.Error: the database is away, and nothing runs that others could run too.
+        """
+        if not self._keeper.is_trust_over:
+            self._idle_without_leases_since = None
+        if self._has_given_up or not self._keeper.has_failed_for_too_long:
+            return
+        if not self._slots.running_ids() and self._may_be_a_lost_database(session):
+            return
+        self._has_given_up = True
+        telemetry.error("worker.gave_up", "its leases cannot be renewed: jobs are stopped, the process ends")
+        self.stopping.request_drain()
 
     def _recover(self, session: Session, error: Exception) -> None:
         self._wait_for_database(error)
@@ -287,6 +328,15 @@ class Worker:
             self._holdings.forget(settle_doubt(session, self._holdings.claims, self._holdings.verdicts))
         except psycopg.Error as again:
             self._outage.note(again)
+
+    def _may_be_a_lost_database(self, session: Session) -> bool:
+        """Not when it answers turns while renewals fail for one more heartbeat."""
+        since, self._idle_without_leases_since = self._idle_without_leases_since, None
+        session.ping()
+        self._keeper.beat_now()
+        now = time.monotonic()
+        self._idle_without_leases_since = now if since is None else since
+        return now - self._idle_without_leases_since <= self.options.settings.heartbeat_seconds
 
     def _must_go(self) -> bool:
         is_over = self._drain_until is not None and time.monotonic() >= self._drain_until

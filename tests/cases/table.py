@@ -220,8 +220,8 @@ CASES: dict[str, Case] = {
         "the heartbeat ends while the handler goes on",
         (
             "worker/test_leases.py::test_a_renewal_whose_connection_was_cut_is_tried_again_and_the_job_runs_once",
-            "worker/test_leases.py::test_while_no_renewal_succeeds_handlers_are_told_before_the_lease_is_over_"
-            "and_not_any_more_when_one_did",
+            "worker/test_renewals.py::test_after_three_failed_renewals_handlers_are_told_while_their_lease_holds_"
+            "and_the_worker_ends",
             "worker/test_leases.py::test_a_lost_lease_is_told_to_the_handler_whose_verdict_then_changes_nothing",
             "worker/test_leases.py::"
             "test_a_verdict_that_comes_while_another_worker_runs_the_job_leaves_that_claim_alone",

@@ -29,8 +29,10 @@ from django_pgbroker.domain.verdicts import (
 YEAR = 366 * 86_400.0
 
 
-def claim(attempt=1, max_attempts=3):
-    return ClaimedJob(7, 70, 1, 1, 1, attempt, max_attempts, 0, 60, 0.0, None, True, 1, "{}", None, None, 0.0, 0)
+def claim(attempt=1, max_attempts=3, interruptions=0):
+    return ClaimedJob(
+        7, 70, 1, 1, 1, attempt, max_attempts, 0, 60, interruptions, 0.0, None, True, 1, "{}", None, None, 0.0, 0
+    )
 
 
 def lapsed(attempt, has_begun=True):
@@ -156,6 +158,13 @@ def test_what_never_began_or_was_interrupted_is_pending_again():
     assert (interrupted.outcome, interrupted.next_state, interrupted.reason) == (
         Outcome.INTERRUPTED, JobState.PENDING, "deploy",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("times", "most", "next_state"), [(2, None, "PENDING"), (1, 2, "PENDING"), (2, 2, "DEAD")])
+def test_what_was_interrupted_as_often_as_allowed_is_dead_the_next_time(times, most, next_state):
+    verdict = interrupt(claim(interruptions=times), "deploy", most)
+    assert (verdict.outcome, verdict.next_state) == (Outcome.INTERRUPTED, JobState[next_state])
+    assert "deploy" in verdict.reason
 
 
 class Hostile(Exception):

@@ -15,7 +15,7 @@ from tests.store.statistics import BATCH, HONEST, NAMES, STATES, make_params, mo
 # The mark has the test database made, which no fixture of one module alone does.
 pytestmark = pytest.mark.django_db
 
-NOBODY = ClaimedJob(1, 1, 1, 1, 1, 1, 3, 0, 60, 0.0, None, True, 1, "{}", None, None, 0.0, 0)
+NOBODY = ClaimedJob(1, 1, 1, 1, 1, 1, 3, 0, 60, 0, 0.0, None, True, 1, "{}", None, None, 0.0, 0)
 
 
 @pytest.fixture(scope="module", params=list(STATES))

@@ -18,7 +18,8 @@ def lane():
 
 def claim(number=1, claim_order=1000.0, claim_seconds=0.001, left_behind=0):
     return ClaimedJob(
-        number, number, 1, 1, 1, 1, 3, 0, None, claim_order, None, True, 1, "{}", None, None, claim_seconds, left_behind
+        number, number, 1, 1, 1, 1, 3, 0, None, 0, claim_order, None, True, 1, "{}", None, None, claim_seconds,
+        left_behind,
     )  # fmt: skip
 
 

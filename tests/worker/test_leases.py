@@ -5,7 +5,6 @@ import threading
 
 import pytest
 from django.db import transaction
-from django.db.backends.postgresql.base import DatabaseWrapper
 
 from django_pgbroker import pause_queue
 from django_pgbroker.domain.states import JobState, Outcome
@@ -104,39 +103,6 @@ def test_a_renewal_whose_connection_was_cut_is_tried_again_and_the_job_runs_once
     assert outcomes(handle) == [Outcome.COMPLETED]
     assert "lease.renewal_failed" in events(caplog, "lease.renewal_failed")
     assert events(caplog, "lease.lost") == []
-
-
-def test_while_no_renewal_succeeds_handlers_are_told_before_the_lease_is_over_and_not_any_more_when_one_did(
-    declare, start, gate, rows, monkeypatch
-):
-    told, seen = [], []
-    params = DatabaseWrapper.get_connection_params
-
-    def fail_for_the_keeper(wrapper):
-        if threading.current_thread().name == "pgbroker-lease-keeper":
-            raise RuntimeError("no connection for the keeper")
-        return params(wrapper)
-
-    @declare()
-    def polite(ctx):
-        seen.append(ctx.should_stop())
-        gate.wait()
-        wait_until(ctx.should_stop, "the handler is told", seconds=10)
-        told.append(rows.one("select lease_expires_at > now() from pgbroker.job"))
-        monkeypatch.undo()
-        wait_until(lambda: not ctx.should_stop(), "the leases are kept again")
-        return "kept"
-
-    handle = polite.enqueue()
-    start(concurrency=1)
-    gate.wait_until_arrived()
-    wait_until(lambda: rows.one(HEARTBEAT), "the heartbeat is connected")
-    monkeypatch.setattr(DatabaseWrapper, "get_connection_params", fail_for_the_keeper)
-    rows.run(f"select pg_terminate_backend(pid, 5000) from ({HEARTBEAT}) as victim")
-    gate.open()
-    wait_until(lambda: handle.status() is JobState.COMPLETED, "it finished")
-    assert (seen, told) == ([False], [True])
-    assert outcomes(handle) == [Outcome.COMPLETED]
 
 
 def test_one_job_row_that_somebody_holds_does_not_stall_the_other_leases(declare, start, gate, rows, rival):

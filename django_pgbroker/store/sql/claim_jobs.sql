@@ -37,7 +37,7 @@ claimed as (
         end,
         worker_id = %(worker_id)s::bigint
     where id = any (array(select id from ranked where lapses = 0 or rank <= %(begin)s::bigint))
-    returning id, lease_token, job_type_id, tenant_id, queue_id, attempt, max_attempts, priority, timeout_seconds,
+    returning id, lease_token, job_type_id, tenant_id, queue_id, attempt, max_attempts, priority, timeout_seconds, interruptions,
         extract(epoch from claim_order)::float8 as claim_order, extract(epoch from deadline_at)::float8 as deadline_at,
         started_at is not null as has_begun
 )
