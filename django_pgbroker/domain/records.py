@@ -91,10 +91,14 @@ class ReclaimedJob(NamedTuple):
 
 
 class Promotion(NamedTuple):
-    """How many scheduled jobs became pending, and the seconds until the next one is due (None: none waits)."""
+    """How many scheduled jobs became pending, the seconds until the next one is due (None: none waits), and how far.
+
+    ``promoted_to`` is the latest time of those that moved, in epoch seconds; None when none did.
+    """
 
     moved: int
     next_due_seconds: float | None
+    promoted_to: float | None = None
 
 
 class Orders(NamedTuple):

@@ -56,7 +56,9 @@ def take_turn(session: Session, verdicts: Sequence[Verdict], looks: Sequence[Loo
             if completed:
                 released = send_release_dependants(gateway, completed)
         for look in looks:
-            promotion = send_promote_jobs(gateway, look.lane.queue_id, look.batch) if look.promotes else None
+            promotion = None
+            if look.promote_floor is not None:
+                promotion = send_promote_jobs(gateway, look.lane.queue_id, look.batch, look.promote_floor)
             claim = send_claim_jobs(
                 gateway,
                 queue_id=look.lane.queue_id,

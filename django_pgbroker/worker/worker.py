@@ -243,9 +243,10 @@ class Worker:
     # -------------------------------------------------------------------------------------------- wakes and orders
 
     def _wake(self, session: Session, wake: Wake) -> None:
+        now = time.monotonic()
         for lane in session.lanes:
             if wake.queue is None or wake.queue == lane.name:
-                lane.wake()
+                lane.wake(now)
 
     def _obey(self, orders: Orders) -> None:
         if orders.stop and not self.stopping.abort.is_set():

@@ -25,7 +25,7 @@ from django_pgbroker.store.enqueue import enqueue_job
 from django_pgbroker.store.expire import expire_jobs
 from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.store.pause import pause_queue, resume_queue
-from django_pgbroker.store.promote import promote_jobs
+from django_pgbroker.store.promote import NO_FLOOR, promote_jobs
 from django_pgbroker.store.reclaim import find_claims_of_worker, reclaim_jobs
 from django_pgbroker.store.renew import renew_leases
 from django_pgbroker.worker.lane import Lane
@@ -161,7 +161,9 @@ class Histories(RuleBasedStateMachine):
         session.job_type_ids = "{" + ",".join(map(str, known)) + "}"
         verdicts = self._judge(worker, endings)
         asked = [
-            Lane(name, 1, self.broker.queues[name], 1, 1).look(batch, 1.0, begin)._replace(promotes=promotes)
+            Lane(name, 1, self.broker.queues[name], 1, 1)
+            .look(batch, 1.0, begin)
+            ._replace(promote_floor=NO_FLOOR if promotes else None)
             for name, batch, begin, promotes in looks
         ]
 

@@ -167,7 +167,7 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
         "renew_leases": {
             "ids": ids, "tokens": tokens, "begun": array_of_booleans(True for _ in each), "lease_seconds": 60.0,
         },
-        "promote_jobs": {"queue_id": fields.shop.queue, "batch": BATCH},
+        "promote_jobs": {"queue_id": fields.shop.queue, "batch": BATCH, "floor": float("-inf")},
         "find_lapsed_jobs": {"batch": BATCH},
         "expire_jobs": {"batch": BATCH},
         "find_job": {"id": held[0].id},
