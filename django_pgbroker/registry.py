@@ -8,7 +8,7 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction
 from django.utils.module_loading import autodiscover_modules
 
-from django_pgbroker.domain.arguments import bind_arguments, read_signature, takes_context
+from django_pgbroker.domain.arguments import HandlerSignature, bind_arguments, read_signature
 from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, DuplicateJobType, InvalidName, UnknownJobType
 from django_pgbroker.domain.names import check_job_type_name, suggest
@@ -46,7 +46,7 @@ class JobType:
     version: int = 1
     store_result: bool = True
     is_async: bool = field(init=False)
-    signature: inspect.Signature = field(init=False, repr=False)
+    signature: HandlerSignature = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.aliases):
@@ -72,7 +72,7 @@ class JobType:
     @property
     def takes_context(self) -> bool:
         """Whether the worker must give the job's context as ``ctx``."""
-        return takes_context(self.signature)
+        return self.signature.takes_context
 
     @property
     def place(self) -> str:

@@ -4,7 +4,8 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from django_pgbroker.domain.errors import ConfigurationError, InvalidArguments
 from django_pgbroker.domain.names import suggest
@@ -18,7 +19,37 @@ CONTEXT_ARGUMENT = "ctx"
 _JSON_KINDS = (str, int, float, bool, list, dict, type(None))
 
 
-def read_signature(handler: Callable[..., Any]) -> inspect.Signature:
+class Parameter(NamedTuple):
+    """One argument of a handler."""
+
+    name: str
+    is_required: bool
+    annotation: object
+
+
+@dataclass(frozen=True)
+class HandlerSignature:
+    """What a handler takes, read once so that each call is checked quickly.
+
+    Args:
+        parameters: the arguments that have a name, but for the context.
+        positional: the names of those that may be given by position.
+        is_open: whether it takes arguments of any other name.
+        takes_context: whether the worker gives it the job's context.
+    """
+
+    parameters: tuple[Parameter, ...]
+    positional: tuple[str, ...]
+    is_open: bool
+    takes_context: bool
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its parameters."""
+        return [parameter.name for parameter in self.parameters]
+
+
+def read_signature(handler: Callable[..., Any]) -> HandlerSignature:
     """The handler's signature, with its annotations evaluated where that is possible.
 
     Raises:
@@ -34,16 +65,18 @@ def read_signature(handler: Callable[..., Any]) -> inspect.Signature:
                 f"{handler.__module__}.{getattr(handler, '__qualname__', handler)}: parameter {parameter} cannot be "
                 "given by name, as the worker does; make it an ordinary or keyword-only parameter"
             )
-    return signature
-
-
-def takes_context(signature: inspect.Signature) -> bool:
-    """Whether the handler has a ``ctx`` parameter, which the worker fills and a producer may not."""
-    return CONTEXT_ARGUMENT in signature.parameters
+    given = [parameter for name, parameter in signature.parameters.items() if name != CONTEXT_ARGUMENT]
+    named = [parameter for parameter in given if parameter.kind is not parameter.VAR_KEYWORD]
+    return HandlerSignature(
+        parameters=tuple(Parameter(each.name, each.default is each.empty, each.annotation) for each in named),
+        positional=tuple(each.name for each in named if each.kind is not each.KEYWORD_ONLY),
+        is_open=len(named) < len(given),
+        takes_context=CONTEXT_ARGUMENT in signature.parameters,
+    )
 
 
 def bind_arguments(
-    job_type: str, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
+    job_type: str, signature: HandlerSignature, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> dict[str, object]:
     """The arguments by name, as they are stored. Defaults of the handler are left to the handler.
 
@@ -56,24 +89,36 @@ def bind_arguments(
     Raises:
         InvalidArguments: one is missing, unknown, given twice, reserved, or of another JSON kind than annotated.
     """
-    parameters = {name: p for name, p in signature.parameters.items() if name != CONTEXT_ARGUMENT}
-    named = [name for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD]
-    positional = [name for name in named if parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY]
+    positional = signature.positional
     if len(args) > len(positional):
         raise InvalidArguments(job_type, "", f"takes {len(positional)} positional arguments, {len(args)} were given")
     bound = dict(zip(positional, args, strict=False))
-    is_open = len(named) < len(parameters)
+    missing = object()
     for name, value in kwargs.items():
         if name == CONTEXT_ARGUMENT:
             raise InvalidArguments(job_type, name, "is reserved: the worker gives the job's context under this name")
         if name in bound:
             raise InvalidArguments(job_type, name, "was given twice, by position and by name")
-        if name not in named and not is_open:
-            raise InvalidArguments(job_type, str(name), _describe_stranger(str(name), named))
         bound[name] = value
-    for name in named:
-        _check_argument(job_type, parameters[name], bound)
+    known = 0
+    for parameter in signature.parameters:
+        value = bound.get(parameter.name, missing)
+        if value is not missing:
+            known += 1
+            _check_argument(job_type, parameter, value)
+        elif parameter.is_required:
+            _check_strangers(job_type, signature, bound)
+            raise InvalidArguments(job_type, parameter.name, "is missing and has no default")
+    if known < len(bound):
+        _check_strangers(job_type, signature, bound)
     return bound
+
+
+def _check_strangers(job_type: str, signature: HandlerSignature, bound: Mapping[str, object]) -> None:
+    names = signature.names
+    for name in bound:
+        if name not in names and not signature.is_open:
+            raise InvalidArguments(job_type, str(name), _describe_stranger(str(name), names))
 
 
 def _describe_stranger(name: str, named: Sequence[str]) -> str:
@@ -85,13 +130,8 @@ def _describe_stranger(name: str, named: Sequence[str]) -> str:
     return f"is unknown to the handler. {suggest(name, named)}".rstrip()
 
 
-def _check_argument(job_type: str, parameter: inspect.Parameter, bound: Mapping[str, object]) -> None:
-    if parameter.name not in bound:
-        if parameter.default is parameter.empty:
-            raise InvalidArguments(job_type, parameter.name, "is missing and has no default")
-        return
-    value = bound[parameter.name]
-    if not _fits(value, parameter.annotation):
+def _check_argument(job_type: str, parameter: Parameter, value: object) -> None:
+    if type(value) is not parameter.annotation and not _fits(value, parameter.annotation):
         wanted = inspect.formatannotation(parameter.annotation)
         raise InvalidArguments(job_type, parameter.name, f"is declared as {wanted}, not {type(value).__name__}")
 

@@ -1,12 +1,11 @@
 """One job as it is stored: everything decided, nothing left to look up but the ids of its names. Made by enqueue."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django_pgbroker.domain.options import Instant
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
+class JobSpec(NamedTuple):
     """What the enqueue statement needs.
 
     Args:

@@ -63,6 +63,8 @@ class JobOptions:
     def __post_init__(self) -> None:
         if self.delay is not None and self.run_at is not None:
             raise InvalidOption("give either delay or run_at, not both")
+        if self.expires is None and self.deadline is None:
+            return
         begin = self.delay if self.delay is not None else self.run_at
         for name in ("expires", "deadline"):
             _check_after(name, getattr(self, name), begin)
@@ -91,6 +93,9 @@ class Instant:
 
     seconds: float | None = None
     at: datetime | None = None
+
+
+NOT_GIVEN = Instant()
 
 
 def read_duration(name: str, value: Any) -> float:
@@ -138,7 +143,7 @@ def read_moment(name: str, value: Any) -> Instant:
         InvalidOption: as ``read_duration`` and ``read_time``.
     """
     if value is None:
-        return Instant()
+        return NOT_GIVEN
     if isinstance(value, datetime):
         return Instant(at=read_time(name, value))
     return Instant(seconds=read_duration(name, value))
@@ -150,6 +155,8 @@ def read_seconds(name: str, value: Any, low: int, high: int) -> int:
     Raises:
         InvalidOption: as ``read_whole``.
     """
+    if type(value) is int and low <= value <= high:
+        return value
     number = value.total_seconds() if isinstance(value, timedelta) else value
     if not _is_whole(number) or not low <= number <= high:
         raise InvalidOption(
@@ -164,6 +171,8 @@ def read_whole(name: str, value: Any, low: int, high: int) -> int:
     Raises:
         InvalidOption: it is no whole number, or out of bounds.
     """
+    if type(value) is int and low <= value <= high:
+        return value
     if not _is_whole(value) or not low <= value <= high:
         raise InvalidOption(f"{name} must be a whole number from {low:,} to {high:,}, not {show_value(value)}")
     return int(value)

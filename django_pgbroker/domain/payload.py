@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
+from json import JSONEncoder
 from json.encoder import encode_basestring
 
 from django_pgbroker.domain.errors import InvalidPayload, PayloadTooLarge
@@ -17,6 +18,8 @@ DEEPEST_LEVEL = 100
 #: About 4,200 digits; Python itself refuses to read back more than 4,300.
 LARGEST_INTEGER_BITS = 14_000
 
+_LARGEST_PLAIN = 1 << 64
+_encode_in_c = JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUNCATED = " … [truncated, {length} characters in all]"
 
@@ -77,13 +80,48 @@ def sanitise_text(text: str, limit: int) -> str:
 
 
 def _encode_within(value: object, root: str, limit: int) -> str:
-    text = "".join(_encode(value, root, ()))
+    text = _encode_plain(value) or "".join(_encode(value, root, ()))
     size = len(text.encode("utf-8"))
     if size > limit:
         raise PayloadTooLarge(
             root, f"{size:,} bytes as JSON exceed the limit of {limit:,}; store the data and send a reference to it"
         )
     return text
+
+
+def _encode_plain(value: object) -> str | None:
+    """What nearly all values are, by the encoder of Python in C; None for whatever needs a closer look."""
+    if not _is_plain(value, DEEPEST_LEVEL):
+        return None
+    text = _encode_in_c(value)
+    if r"\u0000" in text:
+        return None
+    return text if text.isascii() or _is_unicode(text) else None
+
+
+def _is_plain(value: object, levels: int) -> bool:
+    """Only texts, small integers, booleans and None, in lists and dicts no deeper than allowed."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return -_LARGEST_PLAIN < value < _LARGEST_PLAIN  # type: ignore[operator]
+    if levels and kind is dict:
+        for key, member in value.items():  # type: ignore[attr-defined]
+            if type(key) is not str or (type(member) is not str and not _is_plain(member, levels - 1)):
+                return False
+        return True
+    if levels and kind is list:
+        return all(_is_plain(item, levels - 1) for item in value)  # type: ignore[attr-defined]
+    return False
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _encode(value: object, path: str, ancestors: tuple[int, ...]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from django_pgbroker.domain.errors import InvalidOption, InvalidPayload, Unknown
 from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.domain.names import DEFAULT_TENANT, check_queue_name, check_tenant_name, suggest
 from django_pgbroker.domain.options import (
+    NOT_GIVEN,
     OPTION_NAMES,
     Duration,
     Instant,
@@ -190,6 +191,8 @@ def _decide_priority(job_type: JobType, asked: int | str | None, settings: Setti
 
 
 def _find_route(name: str, settings: Settings) -> str | None:
+    if not settings.routes:
+        return None
     if name in settings.routes:
         return settings.routes[name]
     return next((queue for pattern, queue in settings.routes.items() if fnmatchcase(name, pattern)), None)
@@ -198,8 +201,11 @@ def _find_route(name: str, settings: Settings) -> str | None:
 def _decide_start(options: JobOptions) -> Instant:
     if options.delay is not None:
         return Instant(seconds=read_duration("delay", options.delay))
-    return Instant(at=None if options.run_at is None else read_time("run_at", options.run_at))
+    return NOT_GIVEN if options.run_at is None else Instant(at=read_time("run_at", options.run_at))
 
 
 def _first[T](*candidates: T | None) -> T:
-    return next(candidate for candidate in candidates if candidate is not None)
+    for candidate in candidates:
+        if candidate is not None:
+            return candidate
+    raise LookupError("the last candidate comes from the settings and is always there")

@@ -8,10 +8,11 @@ import atexit
 import os
 import threading
 import time
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
 from django_pgbroker import telemetry
@@ -141,9 +142,28 @@ def announce_on_commit(alias: str, queue: str) -> None:
     """
     connection = connections[alias]
     if connection.in_atomic_block:
-        transaction.on_commit(partial(announce, alias, queue), using=alias, robust=True)
+        hook = _Announcement(alias, queue)
+        if not _is_registered(connection, hook):
+            transaction.on_commit(hook, using=alias, robust=True)
     elif connection.get_autocommit() and connection.connection.info.transaction_status == TransactionStatus.IDLE:
         announce(alias, queue)
+
+
+@dataclass(frozen=True)
+class _Announcement:
+    """A hook on a commit; equal ones are the same announcement."""
+
+    alias: str
+    queue: str
+
+    def __call__(self) -> None:
+        announce(self.alias, self.queue)
+
+
+def _is_registered(connection: BaseDatabaseWrapper, hook: _Announcement) -> bool:
+    """Whether the newest hook says the same and goes with the same savepoints: the jobs of a loop need one."""
+    hooks = connection.run_on_commit
+    return bool(hooks) and hooks[-1][1] == hook and hooks[-1][0] == set(connection.savepoint_ids)
 
 
 def flush_announcements(limit_seconds: float = _FLUSH_SECONDS) -> bool:

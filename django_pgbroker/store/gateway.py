@@ -94,8 +94,10 @@ class CallerGateway:
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
-        """Django's connection of this thread, or the one that was given."""
-        return self._connection or connections[self.alias]
+        """Django's connection of the thread that asked first, or the one that was given."""
+        if self._connection is None:
+            self._connection = connections[self.alias]
+        return self._connection
 
     @property
     def is_in_transaction(self) -> bool:

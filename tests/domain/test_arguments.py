@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from django_pgbroker.domain.arguments import bind_arguments, read_signature, takes_context
+from django_pgbroker.domain.arguments import bind_arguments, read_signature
 from django_pgbroker.domain.errors import ConfigurationError, InvalidArguments
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_annotations_that_only_a_type_checker_knows_are_not_judged():
 def test_the_context_is_no_argument_of_the_job():
     def handler(ctx, order_id): ...
 
-    assert takes_context(read_signature(handler))
+    assert read_signature(handler).takes_context
     assert bind(handler, 7) == {"order_id": 7}
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
@@ -48,7 +47,7 @@ urlpatterns = [path("fail", failing_view), path("work", working_view), path("asy
 def poisoned_spec():
     """A job that the database refuses, past all checks."""
     spec = decide(add, {"left": 1}, JobOptions(), get_settings())
-    return replace(spec, arguments='{"left": 1e400000}')
+    return spec._replace(arguments='{"left": 1e400000}')
 
 
 def test_in_autocommit_a_job_is_there_at_once(observer):
