@@ -92,7 +92,9 @@ class Worker:
     def _start(self, session: Session) -> None:
         options, settings = self.options, self.options.settings
         self._session = session
-        self._fetcher = Fetcher(session.lanes, options.concurrency, settings.prefetch_limit)
+        self._fetcher = Fetcher(
+            session.lanes, options.concurrency, settings.prefetch_limit, is_strict=options.is_strict
+        )
         self._executor = Executor(session.directory, settings.result_limit_bytes, self._is_stopping_claim)
         self._slots = Slots(options.concurrency, self._execute, self._mailbox.put)
         self._keeper = LeaseKeeper(
