@@ -62,6 +62,12 @@ class WorkerOptions:
             )
         self.job_type_names()
 
+    def describe_queues(self) -> str:
+        """The queues for people, as ``default (weight 1), critical (weight 5)``."""
+        if self.is_strict:
+            return ", then ".join(share.name for share in self.queues)
+        return ", ".join(f"{share.name} (weight {share.weight})" for share in self.queues)
+
     def job_type_names(self) -> list[str]:
         """Names and aliases of the job types that it takes, as the code declares them now.
 

@@ -57,6 +57,8 @@ class Worker:
         self._measured_at = time.monotonic()
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
+        #: Whether it ends because an operator asked it to, by its row in the database.
+        self.is_ordered_away = False
 
     def run(self) -> int:
         """Work until stopped, or until the queues are empty where the options say so.
@@ -235,9 +237,11 @@ class Worker:
     def _obey(self, orders: Orders) -> None:
         if orders.stop and not self.stopping.abort.is_set():
             telemetry.info("worker.ordered", "an operator asked this worker to stop at once")
+            self.is_ordered_away = True
             self.stopping.request_abort()
         elif orders.drain and not self.stopping.drain.is_set():
             telemetry.info("worker.ordered", "an operator asked this worker to drain")
+            self.is_ordered_away = True
             self.stopping.request_drain()
 
     def _note_stopping(self) -> None:

@@ -25,7 +25,11 @@ def test_a_worker_takes_the_chosen_types_only_and_ends_when_nothing_is_left_for_
 
 def test_in_strict_order_the_first_queue_is_done_before_the_second_gets_anything(declare, run_until_empty):
     order = []
-    note = declare("tests.note")(lambda queue: order.append(queue))
+
+    @declare("tests.note")
+    def note(queue):
+        order.append(queue)
+
     for _ in range(30):
         note.using(queue="second").enqueue(queue="second")
         note.using(queue="first").enqueue(queue="first")
