@@ -4,6 +4,7 @@ from functools import partial
 
 from django_pgbroker import telemetry
 from django_pgbroker.maintenance.duty import Duty, Swept
+from django_pgbroker.registry import registry
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.unknown_types import Moved, park_unknown_jobs, wake_known_jobs
 
@@ -17,7 +18,7 @@ class UnknownTypes(Duty):
     def tick(self, gateway: Gateway, batch: int) -> Swept:
         """Wake up to ``batch`` jobs and park up to ``batch`` jobs."""
         woken = wake_known_jobs(gateway, batch)
-        parked = park_unknown_jobs(gateway, batch)
+        parked = park_unknown_jobs(gateway, batch, registry.names())
         woken_count = sum(queue.jobs for queue in woken)
         parked_count = sum(job_type.jobs for job_type in parked)
         return Swept(

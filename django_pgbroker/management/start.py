@@ -6,6 +6,8 @@ from django.db import Error, InterfaceError, OperationalError, connections
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.operations.installation import require_installed
 from django_pgbroker.operations.migration_state import read_migration_state
+from django_pgbroker.worker.budget import Budget, make_budget
+from django_pgbroker.worker.options import WorkerOptions
 
 
 def check_database(alias: str) -> None:
@@ -24,9 +26,34 @@ def check_database(alias: str) -> None:
     except Error as error:
         raise CommandError(f"the database {alias!r} cannot be used: {error}".strip()) from error
     finally:
-        # the command makes connections of its own from here on; this one would be kept for nothing
-        if alias in connections.settings and not connections[alias].in_atomic_block:
-            connections[alias].close()
+        _disconnect(alias)
+
+
+def check_connections(options: WorkerOptions, processes: int, *, with_maintenance: bool) -> Budget:
+    """Refuse to start more than the server could ever serve; one that is away is not asked.
+
+    Args:
+        options: of each worker process.
+        processes: how many are to run.
+        with_maintenance: whether the first of them runs the duties.
+
+    Raises:
+        ConfigurationError: they need more connections than some limit allows.
+    """
+    try:
+        budget = make_budget(options, processes, with_maintenance=with_maintenance)
+    except Error:
+        budget = make_budget(options, processes, with_maintenance=with_maintenance, asks_limits=False)
+    finally:
+        _disconnect(options.database)
+    budget.check()
+    return budget
+
+
+def _disconnect(alias: str) -> None:
+    """The command makes connections of its own from here on; this one would be kept for nothing."""
+    if alias in connections.settings and not connections[alias].in_atomic_block:
+        connections[alias].close()
 
 
 def _require_migrations(alias: str) -> None:

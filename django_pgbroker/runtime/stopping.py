@@ -29,6 +29,7 @@ class Stopping:
         self._received = 0
         self._handled = 0
         self._is_handling = False
+        self._escalates = True
 
     def request_drain(self) -> None:
         """Finish what runs and take nothing new."""
@@ -41,12 +42,16 @@ class Stopping:
         self.request_drain()
 
     @contextmanager
-    def on_signals(self) -> Iterator[None]:
+    def on_signals(self, *, escalates: bool = True) -> Iterator[None]:
         """Within this block SIGTERM and SIGINT stop: the first one drains, a second one aborts.
+
+        Args:
+            escalates: false where a second signal shall change nothing, for somebody else says when to abort.
 
         Raises:
             ValueError: not called in the main thread.
         """
+        self._escalates = escalates
         previous = {number: signal.signal(number, self._receive) for number in _SIGNALS}
         try:
             yield
@@ -65,7 +70,7 @@ class Stopping:
             self._is_handling = False
 
     def _take_step(self) -> None:
-        if self.drain.is_set():
-            self.request_abort()
-        else:
+        if not self.drain.is_set():
             self.request_drain()
+        elif self._escalates:
+            self.request_abort()

@@ -20,12 +20,17 @@ class Fetcher:
         lanes: the queues.
         concurrency: handlers that run at once.
         prefetch_limit: the most jobs to claim beyond that.
+        is_strict: the queues are served in their order; a later one gets what the earlier ones do not need.
     """
 
-    def __init__(self, lanes: Sequence[Lane], concurrency: int, prefetch_limit: int) -> None:
+    def __init__(
+        self, lanes: Sequence[Lane], concurrency: int, prefetch_limit: int, *, is_strict: bool = False
+    ) -> None:
         self.lanes = lanes
         self._concurrency = concurrency
         self._prefetch_limit = prefetch_limit
+        self._is_strict = is_strict
+        self._position = 0
         self._jobs_per_second = 0.0
 
     @property
@@ -57,17 +62,36 @@ class Fetcher:
         return max(0.0, min(lane.next_look_at for lane in self.lanes) - now)
 
     def plan(self, held: int, now: float) -> list[Look]:
-        """The looks of this turn: the free room, shared among the queues that are due, by weight.
+        """The looks of this turn: the free room, shared among the queues that are due, or all of it for the next one.
 
         Args:
             held: claims that this process holds already.
             now: monotonic seconds.
         """
         if not self.has_room(held):
+            self._position = 0
             return []
+        room, free = self.target - held, max(self._concurrency - held, 0)
+        if self._is_strict:
+            return [lane.look(room, now, begin=min(room, free)) for lane in self._next_in_order(now)]
+        return self._share(room, free, now)
+
+    def _next_in_order(self, now: float) -> list[Lane]:
+        """The queue to ask in strict order: only a round that found all earlier ones short comes to a later one.
+
+        So an earlier queue is asked again before each look into a later one, whether or not it is due.
+        """
+        due = [position for position, lane in enumerate(self.lanes) if lane.next_look_at <= now]
+        if not due:
+            return []
+        # an earlier queue that is due again gave all that was asked, or was woken: a new round
+        position = self._position if self._position <= due[0] else 0
+        self._position = position + 1 if position < due[-1] else 0
+        return [self.lanes[position]]
+
+    def _share(self, room: int, free: int, now: float) -> list[Look]:
         due = [lane for lane in self.lanes if lane.next_look_at <= now]
-        shares = share_by_weight(self.target - held, [lane.weight for lane in due])
-        free = max(self._concurrency - held, 0)
+        shares = share_by_weight(room, [lane.weight for lane in due])
         looks = []
         for lane, share in zip(due, shares, strict=True):
             if share:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from django_pgbroker.conf import Settings, get_settings
 from django_pgbroker.domain.errors import InvalidOption
 from django_pgbroker.domain.names import check_queue_name
+from django_pgbroker.worker.type_choice import choose_names
 
 MOST_SLOTS = 1000
 MOST_WEIGHT = 1000
@@ -29,6 +30,9 @@ class WorkerOptions:
         concurrency: how many handlers run at once.
         database: the alias that holds the jobs.
         until_empty: end when the queues hold nothing that this worker could run, now or later.
+        types: names or patterns of the job types that it takes; none means all that the code has.
+        exclude_types: names or patterns of job types that it leaves to others.
+        is_strict: a queue gets nothing while one before it has jobs; weights have no meaning then.
         name: a label for people; the identity of a worker is its row, new at every start.
         settings: the settings of the broker.
 
@@ -40,6 +44,9 @@ class WorkerOptions:
     concurrency: int = 10
     database: str = field(default_factory=lambda: get_settings().database)
     until_empty: bool = False
+    types: tuple[str, ...] = ()
+    exclude_types: tuple[str, ...] = ()
+    is_strict: bool = False
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     settings: Settings = field(default_factory=get_settings)
 
@@ -48,6 +55,26 @@ class WorkerOptions:
             raise InvalidOption(f"concurrency must be from 1 to {MOST_SLOTS:,}, not {self.concurrency}")
         if not self.queues:
             raise InvalidOption("a worker needs at least one queue, as in --queues default")
+        if weighty := [share for share in self.queues if self.is_strict and share.weight != 1]:
+            raise InvalidOption(
+                f"strict order knows no weights: write {weighty[0].name} without :{weighty[0].weight}, or leave out "
+                "--strict"
+            )
+        self.job_type_names()
+
+    def describe_queues(self) -> str:
+        """The queues for people, as ``default (weight 1), critical (weight 5)``."""
+        if self.is_strict:
+            return ", then ".join(share.name for share in self.queues)
+        return ", ".join(f"{share.name} (weight {share.weight})" for share in self.queues)
+
+    def job_type_names(self) -> list[str]:
+        """Names and aliases of the job types that it takes, as the code declares them now.
+
+        Raises:
+            InvalidOption: a pattern fits no job type, or nothing is left.
+        """
+        return choose_names(self.types, self.exclude_types)
 
 
 def parse_queues(text: str) -> tuple[QueueShare, ...]:

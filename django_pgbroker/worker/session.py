@@ -133,7 +133,7 @@ def open_session(options: WorkerOptions) -> Session:
         connections[options.database].close()
     gateway = _open(options)
     queue_ids = find_queue_ids(gateway, [share.name for share in options.queues])
-    type_ids = find_job_type_ids(gateway, registry.names())
+    type_ids = find_job_type_ids(gateway, options.job_type_names())
     worker_id = register_worker(
         gateway,
         name=options.name,

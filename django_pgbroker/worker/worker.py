@@ -64,6 +64,8 @@ class Worker:
         self._measured_at = time.monotonic()
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
+        #: Whether it ends because an operator asked it to, by its row in the database.
+        self.is_ordered_away = False
 
     def run(self) -> int:
         """Work until stopped, or until the queues are empty where the options say so.
@@ -102,7 +104,9 @@ class Worker:
     def _start(self, session: Session) -> None:
         options, settings = self.options, self.options.settings
         self._session = session
-        self._fetcher = Fetcher(session.lanes, options.concurrency, settings.prefetch_limit)
+        self._fetcher = Fetcher(
+            session.lanes, options.concurrency, settings.prefetch_limit, is_strict=options.is_strict
+        )
         self._executor = Executor(
             session.directory, settings.result_limit_bytes, self._is_stopping_claim, self._heartbeats
         )
@@ -251,9 +255,11 @@ class Worker:
     def _obey(self, orders: Orders) -> None:
         if orders.stop and not self.stopping.abort.is_set():
             telemetry.info("worker.ordered", "an operator asked this worker to stop at once")
+            self.is_ordered_away = True
             self.stopping.request_abort()
         elif orders.drain and not self.stopping.drain.is_set():
             telemetry.info("worker.ordered", "an operator asked this worker to drain")
+            self.is_ordered_away = True
             self.stopping.request_drain()
 
     def _note_stopping(self) -> None:

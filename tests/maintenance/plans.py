@@ -19,7 +19,7 @@ STATEMENTS: dict[str, tuple[dict[str, Any], int]] = {
     "expire_jobs": ({"batch": BATCH}, 4 * BATCH),
     "find_due_queues": ({}, 20),
     "mark_lost_workers": ({"batch": BATCH}, 0),
-    "park_unknown_jobs": ({"batch": BATCH, "head": 200}, 3 * 200 + 4 * BATCH),
+    "park_unknown_jobs": ({"batch": BATCH, "head": 200, "declared": "{a.declared}"}, 3 * 200 + 4 * BATCH),
     "prune_stats": ({"batch": BATCH}, 0),
     "prune_workers": ({"batch": BATCH}, 0),
     "sample_queues": ({"batch": BATCH, "bound": 300, "head": 50, "max_age_seconds": 0.0}, 3 * (300 + 300 + 50) + 900),

@@ -4,6 +4,7 @@ import logging
 
 from django_pgbroker.domain.states import JobState, ParkedReason
 from django_pgbroker.maintenance.unknown_types import UnknownTypes
+from django_pgbroker.registry import JobType, registry
 from django_pgbroker.store.unknown_types import park_unknown_jobs
 from tests.maintenance.connections import stopped_in_mid_statement
 
@@ -38,6 +39,18 @@ def test_a_restart_of_the_workers_that_know_a_type_parks_nothing_for_a_minute(ga
 
     assert UnknownTypes().tick(gateway, batch=10).moved == 1
     assert rows.state_of(job) is JobState.PARKED
+
+
+def test_a_type_that_the_code_has_is_not_parked_because_every_worker_leaves_it_out(gateway, rows):
+    job = rows.job(rows.queue(), job_type_id=rows.job_type("tests.left_out"))
+    rows.worker(knows=[])
+    declared = registry.register(JobType("tests.left_out", lambda: 1))
+    try:
+        assert UnknownTypes().tick(gateway, batch=10).moved == 0
+    finally:
+        registry.forget(declared.name)
+    assert rows.state_of(job) is JobState.PENDING
+    assert UnknownTypes().tick(gateway, batch=10).moved == 1
 
 
 def test_a_worker_that_knows_the_type_wakes_its_jobs_with_their_place_and_their_queue_is_named(gateway, rows):

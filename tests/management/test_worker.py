@@ -25,7 +25,8 @@ def test_until_empty_runs_what_is_there_and_says_what_it_is(broker_database, cap
     run("--queues", "default,mail:5", "--concurrency", "3")
     assert [handle.result() for handle in handles] == ["done"] * 5
     first, *_, last = capsys.readouterr().out.splitlines()
-    assert ": 3 slots on default (weight 1), mail (weight 5). Ctrl-C or SIGTERM drains." in first
+    assert ": 3 slots on default (weight 1), mail (weight 5). At most 8 connections; the server allows " in first
+    assert first.endswith(" in use. Ctrl-C or SIGTERM drains.")
     assert last.endswith(" stopped.")
 
 

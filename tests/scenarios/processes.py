@@ -94,14 +94,21 @@ class ManageProcess:
     def says(self, text: str) -> bool:
         return text in self.output
 
-    def wait_until_ready(self) -> "ManageProcess":
-        """Return when the worker has registered itself."""
-        wait_until(lambda: self.says("worker.started") or not self.lives, "the worker starts", seconds=30)
+    def wait_until_ready(self, workers: int = 1) -> "ManageProcess":
+        """Return when the worker, or so many under a supervisor, have registered themselves."""
+        wait_until(
+            lambda: self.output.count("worker.started") >= workers or not self.lives, "the workers start", seconds=60
+        )
         assert self.lives, self.output
         return self
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
+
+    @property
+    def has_closed_output(self) -> bool:
+        """Whether it and all processes that it started have ended."""
+        return not self._reader.is_alive()
 
     def wait(self, seconds: float = 20) -> int:
         """Wait for the end and return the exit status."""

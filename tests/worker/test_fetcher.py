@@ -17,8 +17,8 @@ def lane(name="default", weight=1):
     return Lane(name, weight, 1, 0.01, 5.0)
 
 
-def fetcher(*lanes, concurrency=4, prefetch_limit=100):
-    return Fetcher(lanes or [lane()], concurrency, prefetch_limit)
+def fetcher(*lanes, concurrency=4, prefetch_limit=100, is_strict=False):
+    return Fetcher(lanes or [lane()], concurrency, prefetch_limit, is_strict=is_strict)
 
 
 def batches(made, held=0, now=0.0):
@@ -144,3 +144,59 @@ def test_while_a_job_needs_a_free_slot_nothing_is_claimed_ahead():
     assert look.begin == 1
     only.learn(look, [make_claim(left_behind=0)], None, 60.0)
     assert made.plan(held=4, now=120.0)
+
+
+def asked(made, jobs, now=0.0, held=0):
+    """Take one turn in strict order; ``jobs`` says how many jobs each queue still has, and is lowered."""
+    names = []
+    for look in made.plan(held, now):
+        found = min(look.batch, jobs.get(look.lane.name, 0))
+        jobs[look.lane.name] = jobs.get(look.lane.name, 0) - found
+        look.lane.learn(look, [make_claim()] * found, Promotion(0, None), now)
+        names.append((look.lane.name, look.batch, found))
+    return names
+
+
+def strict(*names, concurrency=4):
+    return fetcher(*map(lane, names), concurrency=concurrency, is_strict=True)
+
+
+def test_in_strict_order_the_first_queue_gets_all_the_room_while_it_has_jobs():
+    made, jobs = strict("first", "second"), {"first": 10, "second": 10}
+    assert asked(made, jobs) == [("first", 4, 4)]
+    assert asked(made, jobs) == [("first", 4, 4)]
+    assert asked(made, jobs) == [("first", 4, 2)]
+    assert made.seconds_to_next_look(0.0) == 0
+    assert asked(made, jobs, held=2) == [("second", 2, 2)]
+
+
+def test_in_strict_order_an_earlier_queue_is_asked_before_each_look_into_a_later_one():
+    made, jobs = strict("first", "second", "third"), {"third": 12}
+    [first, *_] = made.lanes
+    one_round = [("first", 4, 0), ("second", 4, 0), ("third", 4, 4)]
+    assert [asked(made, jobs) for _ in range(3)] == [[each] for each in one_round]
+    assert first.next_look_at > 0, "it is not due, and asked all the same"
+    assert [asked(made, jobs) for _ in range(3)] == [[each] for each in one_round]
+    jobs["first"] = 3
+    assert asked(made, jobs) == [("first", 4, 3)]
+
+
+def test_in_strict_order_a_queue_that_is_woken_or_full_begins_a_new_round():
+    made, jobs = strict("first", "second", "third"), {"second": 4, "third": 4}
+    assert [asked(made, jobs)[0][0] for _ in range(3)] == ["first", "second", "first"]
+    made.lanes[0].wake()
+    assert asked(made, jobs)[0][0] == "first"
+
+
+def test_in_strict_order_a_wait_for_room_begins_a_new_round():
+    made, jobs = strict("first", "second"), {"second": 8}
+    assert asked(made, jobs)[0][0] == "first"
+    assert asked(made, jobs, held=4) == []
+    assert asked(made, jobs)[0][0] == "first"
+
+
+def test_in_strict_order_nothing_is_asked_while_nothing_is_due():
+    made, jobs = strict("first", "second"), {}
+    assert [asked(made, jobs)[0][0] for _ in range(2)] == ["first", "second"]
+    assert asked(made, jobs) == []
+    assert made.seconds_to_next_look(0.0) > 0

@@ -3,7 +3,9 @@
 import pytest
 
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
+from django_pgbroker.registry import registry
 from django_pgbroker.worker.options import QueueShare, WorkerOptions, parse_queues
+from django_pgbroker.worker.type_choice import parse_patterns
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,55 @@ def test_a_queue_that_the_settings_do_not_declare_stops_the_start_with_those_tha
     with pytest.raises(ConfigurationError, match=r"declare no queue 'post'; .* serve one of: default, mail"):
         worker.join()
     worker.error = None
+
+
+def test_weights_and_strict_order_are_refused_together():
+    with pytest.raises(InvalidOption, match="write critical without :5, or leave out --strict"):
+        WorkerOptions(parse_queues("default,critical:5"), is_strict=True)
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+def test_no_pattern_at_all_is_refused_with_an_example(text):
+    with pytest.raises(InvalidOption, match="no job type is named; write names or patterns"):
+        parse_patterns(text)
+
+
+@pytest.fixture
+def shop(declare):
+    """Job types to choose from; the last one has a former name."""
+    for name, aliases in [("mail.send", ()), ("mail.bulk", ()), ("shop.charge", ()), ("shop.refund", ("old.refund",))]:
+        declare(name, aliases=aliases)(lambda: 1)
+    yield
+    registry.forget("old.refund")
+
+
+def chosen(*types, exclude=()):
+    options = WorkerOptions(parse_queues("default"), types=types, exclude_types=exclude)
+    return [name for name in options.job_type_names() if name.startswith(("mail.", "shop.", "old."))]
+
+
+@pytest.mark.parametrize(
+    ("types", "exclude", "names"),
+    [
+        ((), (), ["mail.bulk", "mail.send", "old.refund", "shop.charge", "shop.refund"]),
+        (("mail.*",), (), ["mail.bulk", "mail.send"]),
+        (("mail.*", "shop.charge"), (), ["mail.bulk", "mail.send", "shop.charge"]),
+        (("mail.*",), ("*.bulk",), ["mail.send"]),
+        ((), ("shop.*",), ["mail.bulk", "mail.send"]),
+        (("old.refund",), (), ["old.refund", "shop.refund"]),
+        ((), ("mail.*", "old.*"), ["shop.charge"]),
+    ],
+)
+def test_patterns_choose_job_types_with_all_their_names(shop, types, exclude, names):
+    assert chosen(*types, exclude=exclude) == names
+
+
+@pytest.mark.parametrize("options", [{"types": ("mail.sent",)}, {"exclude_types": ("mail.sent",)}])
+def test_a_pattern_that_fits_nothing_is_refused_with_names_that_resemble_it(shop, options):
+    with pytest.raises(InvalidOption, match="no job type fits 'mail.sent'. Did you mean 'mail.send'"):
+        WorkerOptions(parse_queues("default"), **options)
+
+
+def test_a_choice_that_leaves_nothing_is_refused(shop):
+    with pytest.raises(InvalidOption, match="no job type is left: mail.* exclude all"):
+        WorkerOptions(parse_queues("default"), types=("mail.send",), exclude_types=("mail.*",))

@@ -25,8 +25,8 @@ def quick_settings(settings: Any) -> None:
 class WorkerThread:
     """One worker, and how it ended."""
 
-    def __init__(self, queues: str, concurrency: int, *, until_empty: bool) -> None:
-        options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty)
+    def __init__(self, queues: str, concurrency: int, *, until_empty: bool, **more: Any) -> None:
+        options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty, **more)
         self.worker = Worker(options)
         self.status: int | None = None
         self.error: BaseException | None = None
@@ -65,8 +65,8 @@ def start(broker_database: None, gate: Gate) -> Iterator[Callable[..., WorkerThr
     """Starts workers; those that still run at the end of the test are stopped, and none of them may have crashed."""
     started: list[WorkerThread] = []
 
-    def start(queues: str = "default", concurrency: int = 2, *, until_empty: bool = False) -> WorkerThread:
-        started.append(WorkerThread(queues, concurrency, until_empty=until_empty).start())
+    def start(queues: str = "default", concurrency: int = 2, *, until_empty: bool = False, **more: Any) -> WorkerThread:
+        started.append(WorkerThread(queues, concurrency, until_empty=until_empty, **more).start())
         return started[-1]
 
     yield start
@@ -81,7 +81,7 @@ def start(broker_database: None, gate: Gate) -> Iterator[Callable[..., WorkerThr
 def run_until_empty(start: Callable[..., WorkerThread]) -> Callable[..., int | None]:
     """Runs a worker until its queues are empty and returns its exit status."""
 
-    def run_until_empty(queues: str = "default", concurrency: int = 2) -> int | None:
-        return start(queues, concurrency, until_empty=True).join()
+    def run_until_empty(queues: str = "default", concurrency: int = 2, **more: Any) -> int | None:
+        return start(queues, concurrency, until_empty=True, **more).join()
 
     return run_until_empty

@@ -4,22 +4,42 @@ import logging
 import os
 import sys
 import threading
-from argparse import ArgumentParser
-from typing import Any, NoReturn
+from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError
-from django.db import Error
+from django.db import Error, connections
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
-from django_pgbroker.management.start import check_database
+from django_pgbroker.management.own_command import repeat_command
+from django_pgbroker.management.start import check_connections, check_database
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.stopping import ignore_signals
+from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
+from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
+from django_pgbroker.worker.type_choice import parse_patterns
 from django_pgbroker.worker.worker import Worker
+
+
+class Place(NamedTuple):
+    """Which of how many processes of one supervisor this is, and the file descriptor of its leash."""
+
+    number: int
+    processes: int
+    leash: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Place":
+        """Read ``2/3:7``; ``ValueError`` for all else."""
+        number, processes, leash = map(int, text.replace("/", ":").split(":"))
+        return cls(number, processes, leash)
 
 
 class Command(BaseCommand):
@@ -29,17 +49,33 @@ class Command(BaseCommand):
         "Run the jobs of one or more queues. SIGTERM or Ctrl-C finishes what runs; a second one hands it back at once. "
         "Example: manage.py pgbroker_worker --queues default,critical:5 --concurrency 20"
     )
+    _argv: Sequence[str] | None = None
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument(
             "--queues", default="default", help="name[:weight] of each queue, separated by commas (default: default)"
         )
+        parser.add_argument(
+            "--strict",
+            action="store_true",
+            help="serve the queues in the order they are written: one gets nothing while one before it has jobs",
+        )
+        parser.add_argument(
+            "--types", help="take these job types only: names or patterns, as in 'mail.*,shop.charge' (default: all)"
+        )
+        parser.add_argument("--exclude-types", help="leave these job types to other workers: names or patterns")
         parser.add_argument("--concurrency", type=int, default=10, help="handlers that run at once (default: 10)")
+        parser.add_argument(
+            "--processes",
+            type=int,
+            help=f"run so many worker processes (1 to {MOST_PROCESSES}) under this one, each with --concurrency slots; "
+            "one that dies is started again, one that an operator ordered to drain or to stop is not",
+        )
         parser.add_argument(
             "--until-empty",
             action="store_true",
-            help="end when no job of these queues is pending, scheduled or running any more",
+            help="end when no job of these queues that it takes is pending, scheduled or running any more",
         )
         parser.add_argument(
             "--no-maintenance",
@@ -47,25 +83,33 @@ class Command(BaseCommand):
             help="leave the duties to pgbroker_reaper and pgbroker_scheduler, which must then run",
         )
         parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
+        parser.add_argument("--process", type=Place.parse, help=SUPPRESS)
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run as a process: a late signal, for one that is ending already, must not change its status."""
+        self._argv = argv
         try:
             super().run_from_argv(argv)
         finally:
             ignore_signals()
 
-    def handle(self, *, queues: str, concurrency: int, until_empty: bool, no_maintenance: bool, **options: Any) -> None:
-        """Run the worker.
+    def handle(self, *, processes: int | None, process: Place | None, no_maintenance: bool, **options: Any) -> None:
+        """Run the worker, or the supervisor of several.
 
         Raises:
             CommandError: the options or the database cannot be used.
         """
         try:
-            chosen = {"database": options["database"]} if options["database"] else {}
-            worker_options = WorkerOptions(parse_queues(queues), concurrency, until_empty=until_empty, **chosen)
+            worker_options = _read_options(**options)
             check_database(worker_options.database)
-            status = self._run(worker_options, with_maintenance=not no_maintenance)
+            if process:
+                is_first = process.number == 1
+                status = self._run_worker(worker_options, process, with_maintenance=is_first and not no_maintenance)
+            elif processes is None:
+                self._announce(worker_options, None, with_maintenance=not no_maintenance)
+                status = self._run_worker(worker_options, None, with_maintenance=not no_maintenance)
+            else:
+                status = self._run_supervisor(worker_options, processes, with_maintenance=not no_maintenance)
         except PgbrokerError as error:
             raise CommandError(str(error)) from error
         except (psycopg.Error, Error) as error:
@@ -73,18 +117,45 @@ class Command(BaseCommand):
         if status:
             sys.exit(status)
 
-    def _run(self, options: WorkerOptions, *, with_maintenance: bool) -> int:
-        names = ", ".join(f"{share.name} (weight {share.weight})" for share in options.queues)
+    def _announce(self, options: WorkerOptions, processes: int | None, *, with_maintenance: bool) -> None:
+        """Say what is about to run and what it needs, or refuse it."""
+        budget = check_connections(options, processes or 1, with_maintenance=with_maintenance)
+        who = "worker" if processes is None else "supervisor"
+        size = f"{options.concurrency} slots"
+        if processes is not None:
+            size = f"{processes} processes, each {size}"
         self.stdout.write(
-            f"pgbroker worker {options.name}: {options.concurrency} slots on {names}. Ctrl-C or SIGTERM drains."
+            f"pgbroker {who} {options.name}: {size} on {options.describe_queues()}. {budget}. Ctrl-C or SIGTERM drains."
         )
         self.stdout.flush()
+        if warning := budget.warning():
+            self.stderr.write(self.style.WARNING(f"pgbroker {who} {options.name}: {warning}"))
+
+    def _run_supervisor(self, options: WorkerOptions, processes: int, *, with_maintenance: bool) -> int:
+        if not 1 <= processes <= MOST_PROCESSES:
+            raise CommandError(f"--processes must be from 1 to {MOST_PROCESSES}, not {processes}")
+        command = repeat_command(self._argv)
+        self._announce(options, processes, with_maintenance=with_maintenance)
+        _close_connections()
+        supervisor = Supervisor(
+            processes,
+            lambda number, leash: [*command, "--process", f"{number}/{processes}:{leash}"],
+            until_empty=options.until_empty,
+        )
+        status = supervisor.run()
+        self.stdout.write(f"pgbroker supervisor {options.name} stopped.")
+        return status
+
+    def _run_worker(self, options: WorkerOptions, place: Place | None, *, with_maintenance: bool) -> int:
+        worker = Worker(options)
+        if place:
+            follow_leash(place.leash, worker.stopping)
         ended = threading.Event()
         runner = MaintenanceRunner(options.database, DUTIES, ended, label=options.name) if with_maintenance else None
-        if runner:
-            runner.start()
-        worker = Worker(options)
-        with worker.stopping.on_signals():
+        # a supervisor says when to abort: its signal and the leash may come both, and mean the same
+        with worker.stopping.on_signals(escalates=place is None):
+            if runner:
+                runner.start()
             try:
                 status = worker.run()
             finally:
@@ -94,6 +165,8 @@ class Command(BaseCommand):
             if runner and not status:
                 leave_samples(options.database, options.name)
             self.stdout.write(f"pgbroker worker {options.name} stopped.")
+        if place and worker.is_ordered_away:
+            status = ORDERED_AWAY
         if worker.left_running:
             self._leave_at_once(status)
         return status
@@ -105,3 +178,33 @@ class Command(BaseCommand):
         self.stdout.flush()
         self.stderr.flush()
         os._exit(status)
+
+
+def _close_connections() -> None:
+    """A supervisor needs none, nor a pool that keeps some ready."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        if connection.vendor == "postgresql":
+            connection.close_pool()  # type: ignore[attr-defined]
+
+
+def _read_options(
+    *,
+    queues: str,
+    strict: bool,
+    types: str | None,
+    exclude_types: str | None,
+    concurrency: int,
+    until_empty: bool,
+    database: str | None,
+    **_options: Any,
+) -> WorkerOptions:
+    return WorkerOptions(
+        parse_queues(queues),
+        concurrency,
+        database=database or get_settings().database,
+        until_empty=until_empty,
+        types=() if types is None else parse_patterns(types),
+        exclude_types=() if exclude_types is None else parse_patterns(exclude_types),
+        is_strict=strict,
+    )

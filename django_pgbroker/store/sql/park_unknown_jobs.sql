@@ -1,16 +1,21 @@
 -- purpose: move jobs of a type that no worker knows out of the head of their queue, so that claims need not wade through them
--- params:  batch bigint, head bigint (pending rows looked at per queue)
+-- params:  batch bigint, head bigint (pending rows looked at per queue), declared text[] (names of job types that the code
+--          of this process has: none of them is unknown, also where every worker leaves it out)
 -- returns: job_type name, count
 -- moves:   pending -> parked
 -- locks:   job rows, by id, skipping rows that a claim holds
 -- index:   job_claim
--- A type counts as known while a live worker knows it, and for a minute after: a restart of workers parks nothing. With
+-- A type counts as known while a live worker takes it, and for a minute after: a restart of workers parks nothing. With
 -- no live worker at all nothing is parked. parked_on holds the negated id of the type: limits and sequences have
 -- positive keys, so no acknowledge wakes these rows, and the waking finds them by index.
 with known as materialized (
     select distinct unnest(job_type_ids) as id
     from pgbroker.worker
     where stopped_at is null or stopped_at > (select pgbroker.clock()) - interval '1 minute'
+    union
+    select id
+    from pgbroker.job_type
+    where name = any (%(declared)s::text[])
 ),
 unknown as materialized (
     select head.id

@@ -1,0 +1,130 @@
+"""How many connections workers need at most, beside what the server grants. Asked before they start."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connections
+
+from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.store.connection_limits import ConnectionLimit, find_connection_limits
+from django_pgbroker.store.gateway import CallerGateway
+from django_pgbroker.worker.options import WorkerOptions
+
+#: Of each process: turns, heartbeats, and announcements while there are some.
+_ALWAYS = 3
+
+#: What psycopg's pool takes where the settings do not say how large it is.
+_POOL_SIZE = 4
+
+_WAY_UP = {
+    "server": "raise max_connections of the server",
+    "role": "raise the connection limit of the role {name!r}",
+    "database": "raise the connection limit of the database {name!r}",
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Connections that worker processes need together, and the limits that hold for them.
+
+    Args:
+        needed: at most, when every slot uses the database.
+        limits: none where they are not known.
+    """
+
+    needed: int
+    limits: Sequence[ConnectionLimit] = ()
+
+    def check(self) -> None:
+        """Refuse what no limit could ever grant.
+
+        Raises:
+            ConfigurationError: more is needed than a limit allows; the message says what to do.
+        """
+        if not self.limits or self.needed <= (least := min(self.limits, key=lambda limit: limit.allowed)).allowed:
+            return
+        raise ConfigurationError(
+            f"this needs up to {self.needed:,} connections, and {_describe(least)} allows {least.allowed:,}: "
+            f"lower --processes or --concurrency, {_WAY_UP[least.kind].format(name=least.name)}, or let the slots "
+            "share a few by OPTIONS['pool'] in DATABASES"
+        )
+
+    def warning(self) -> str:
+        """A sentence where less is free at this moment than may be needed; else empty."""
+        if not self.limits:
+            return ""
+        least = min(self.limits, key=lambda limit: limit.allowed - limit.used)
+        free = max(least.allowed - least.used, 0)
+        if self.needed <= free:
+            return ""
+        return (
+            f"only {free:,} of the {least.allowed:,} connections that {_describe(least)} allows are free now, and up "
+            f"to {self.needed:,} may be needed: jobs may fail for want of one."
+        )
+
+    def __str__(self) -> str:
+        text = f"At most {self.needed:,} connections"
+        if not self.limits:
+            return text
+        least = min(self.limits, key=lambda limit: limit.allowed - limit.used)
+        return f"{text}; {_describe(least)} allows {least.allowed:,}, {least.used:,} in use"
+
+
+def make_budget(
+    options: WorkerOptions, processes: int = 1, *, with_maintenance: bool, asks_limits: bool = True
+) -> Budget:
+    """Count what worker processes of these options need, and ask the server what it grants.
+
+    Args:
+        options: of each process.
+        processes: how many run.
+        with_maintenance: whether the first of them runs the duties.
+        asks_limits: false behind a pooler, whose server connections are not the workers'.
+
+    Raises:
+        django.db.DatabaseError, django.db.InterfaceError: as the server answered.
+    """
+    pool = connections[options.database].settings_dict["OPTIONS"].get("pool")
+    needed = count_connections(
+        options.concurrency,
+        processes,
+        has_listener=options.settings.listen,
+        has_maintenance=with_maintenance,
+        pool=pool,
+    )
+    return Budget(needed, find_connection_limits(CallerGateway(options.database)) if asks_limits else ())
+
+
+def count_connections(
+    concurrency: int,
+    processes: int = 1,
+    *,
+    has_listener: bool,
+    has_maintenance: bool,
+    pool: Mapping[str, Any] | bool | None = None,
+) -> int:
+    """The most connections of so many processes to the database with the jobs.
+
+    Args:
+        concurrency: slots of each process; a handler holds one connection of Django's.
+        processes: how many run.
+        has_listener: whether they LISTEN.
+        has_maintenance: whether the first of them runs the duties.
+        pool: ``OPTIONS["pool"]`` of the alias.
+    """
+    of_one = _ALWAYS + has_listener + _count_of_handlers(concurrency, pool)
+    return processes * of_one + has_maintenance
+
+
+def _count_of_handlers(concurrency: int, pool: Mapping[str, Any] | bool | None) -> int:
+    if not pool:
+        return concurrency
+    sizes = pool if isinstance(pool, Mapping) else {}
+    least: int = sizes.get("min_size", _POOL_SIZE)
+    most: int = sizes.get("max_size") or least
+    return max(least, min(concurrency, most))
+
+
+def _describe(limit: ConnectionLimit) -> str:
+    return f"the {limit.kind} {limit.name!r}" if limit.name else f"the {limit.kind}"

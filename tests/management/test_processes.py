@@ -1,0 +1,61 @@
+"""``pgbroker_worker --processes`` at its start; how the processes stop is told by tests/scenarios."""
+
+import re
+import signal
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.maintenance.waiting import wait_until
+from tests.scenarios.processes import ManageProcess, database_of_this_run
+
+
+@pytest.fixture
+def start(broker_database):
+    started = []
+
+    def start(*arguments, **more):
+        started.append(ManageProcess(("pgbroker_worker", *arguments), {}, database_of_this_run(), more))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [0, 65, -1])
+def test_an_impossible_number_is_refused(broker_database, number):
+    with pytest.raises(CommandError, match=f"--processes must be from 1 to 64, not {number}"):
+        call_command("pgbroker_worker", f"--processes={number}")
+
+
+def test_python_code_that_calls_the_command_is_told_to_start_a_process(broker_database):
+    with pytest.raises(CommandError, match=r"run manage.py pgbroker_worker --processes N, not call_command\(\)"):
+        call_command("pgbroker_worker", "--processes=2")
+
+
+def test_a_process_that_cannot_start_is_tried_again_with_a_growing_wait(start):
+    supervisor = start("--processes", "1", DJANGO_SETTINGS_MODULE="tests.management.broken_child")
+    waits = []
+
+    def has_tried_three_times():
+        waits[:] = map(float, re.findall(r"status 1; another one is started in ([\d.]+) s", supervisor.output))
+        return len(waits) >= 3
+
+    wait_until(has_tried_three_times, "three tries", seconds=60)
+    for wait, longest in zip(waits, (1, 2, 4), strict=False):
+        assert longest / 2 <= wait <= longest
+    assert supervisor.says("broken for worker processes")
+
+    supervisor.send(signal.SIGTERM)
+    assert supervisor.wait() == 1
+    assert not supervisor.says("worker.started")
+
+
+def test_it_says_what_it_starts(start):
+    supervisor = start("--processes", "2", "--concurrency", "3", "--queues", "a,b", "--strict", "--until-empty")
+    assert supervisor.wait(60) == 0
+    first = supervisor.lines[0]
+    # each process: turns, heartbeat, announcer, LISTEN and three slots; and the duties of the first
+    assert ": 2 processes, each 3 slots on a, then b. At most 15 connections; the server allows " in first
+    assert sum("slots on" in line for line in supervisor.lines) == 1
