@@ -11,7 +11,7 @@ from django_pgbroker.worker.session import Session
 from django_pgbroker.worker.turn import take_turn
 
 #: When to look again after a reconnect through a pooler. PgBouncer lets a turn wait for a server connection for two
-#: minutes (``query_wait_timeout``), and sends it on although its client has gone away meanwhile.
+#: minutes (``query_wait_timeout``), and may send it on although its client has gone away meanwhile.
 _LATE_SECONDS = (1, 5, 15, 30, 60, 125)
 
 
