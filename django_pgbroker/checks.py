@@ -64,8 +64,8 @@ def _check_pooled(alias: str) -> list[CheckMessage]:
     if not given.get("DISABLE_SERVER_SIDE_CURSORS"):
         messages.append(
             Concern(
-                f"DATABASES[{alias!r}] is behind a pooler in transaction mode, where the iterator() of a queryset loses "
-                "its cursor.",
+                f"DATABASES[{alias!r}] is behind a pooler in transaction mode, where iterator() of a queryset "
+                "loses its cursor.",
                 hint=f"Set DATABASES[{alias!r}]['DISABLE_SERVER_SIDE_CURSORS'] to True.",
                 id="django_pgbroker.W002",
             )

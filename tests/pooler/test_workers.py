@@ -38,9 +38,7 @@ def assert_none_says(workers, *faults):
             assert not worker.says(fault), worker.output
 
 
-def test_b055_four_workers_run_200_jobs_once_each_and_leave_nothing_on_the_server_connections(
-    bouncer, start, story, rows
-):
+def test_b055_four_workers_run_200_jobs_once_each_and_leave_nothing_behind(bouncer, start, story, rows):
     workers = [start(bouncer, "--concurrency", "4", wait=False) for _ in range(4)]
     for worker in workers:
         worker.wait_until_ready()
@@ -63,7 +61,7 @@ def test_b055_four_workers_run_200_jobs_once_each_and_leave_nothing_on_the_serve
     assert [worker.wait() for worker in workers] == [0] * 4
 
 
-def test_b055_with_a_direct_alias_to_listen_on_a_job_starts_at_once_although_polls_are_half_a_minute_apart(
+def test_b055_a_worker_that_listens_directly_hears_of_a_job_although_polls_are_half_a_minute_apart(
     bouncer, start, story, rows
 ):
     rarely = {"POLL_MIN_SECONDS": 30, "POLL_MAX_SECONDS": 30}
@@ -76,7 +74,7 @@ def test_b055_with_a_direct_alias_to_listen_on_a_job_starts_at_once_although_pol
     assert_none_says([worker], *FAULTS, "listener.none")
 
 
-def test_b055_without_one_it_says_so_once_and_finds_jobs_by_polling(bouncer, start, story, rows):
+def test_b055_a_worker_that_cannot_listen_says_so_once_and_finds_jobs_by_polling(bouncer, start, story, rows):
     worker = start(bouncer, "--concurrency", "1")
     for _ in range(3):
         handle = story.enqueue(jobs.quick)
