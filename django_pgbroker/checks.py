@@ -5,26 +5,69 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
+from django.core.checks import Warning as Concern
 from django.db import connections
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import ConfigurationError
 
+#: Options of an alias that keep something on a server connection, which a pooler then hands to others.
+_KEPT = {
+    "options": "The pooler refuses startup options, or drops them. Set them for the role: ALTER ROLE … SET ….",
+    "assume_role": "Django sets the role once a session, so that other clients of the pool get it. Have the pooler "
+    "log in as a user for whom ALTER ROLE … SET role has been said.",
+    "prepare_threshold": "Prepared statements need PgBouncer 1.21 or newer with max_prepared_statements. Leave it out.",
+}
+
 
 @register()
 def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """``settings.PGBROKER`` is valid, and the database it names is PostgreSQL. Connects to nothing."""
+    """``settings.PGBROKER`` is valid, and the databases it names are PostgreSQL. Connects to nothing."""
     try:
-        alias = get_settings().database
+        settings = get_settings()
     except ConfigurationError as error:
         return [Error(str(error), hint="Correct settings.PGBROKER.", id="django_pgbroker.E001")]
+    messages: list[CheckMessage] = _check_vendor("DATABASE", settings.database)
+    if settings.listen_database is not None:
+        messages += _check_vendor("LISTEN_DATABASE", settings.listen_database)
+    if settings.transaction_pooler and not messages:
+        messages += _check_pooled(settings.database)
+    return messages
+
+
+def _check_vendor(key: str, alias: str) -> list[CheckMessage]:
     vendor = connections[alias].vendor
     if vendor == "postgresql":
         return []
     return [
         Error(
-            f"PGBROKER['DATABASE'] is {alias!r}, whose backend is {vendor}; the broker runs on PostgreSQL only.",
+            f"PGBROKER[{key!r}] is {alias!r}, whose backend is {vendor}; the broker runs on PostgreSQL only.",
             hint="Name an alias of DATABASES whose ENGINE is django.db.backends.postgresql, or one built on it.",
             id="django_pgbroker.E002",
         )
     ]
+
+
+def _check_pooled(alias: str) -> list[CheckMessage]:
+    """What Django's own connections must not do behind a pooler in transaction mode."""
+    given = connections[alias].settings_dict
+    messages: list[CheckMessage] = [
+        Concern(
+            f"DATABASES[{alias!r}]['OPTIONS'] has {option!r}, and PGBROKER['TRANSACTION_POOLER'] says that the alias "
+            "is behind a pooler in transaction mode.",
+            hint=hint,
+            id="django_pgbroker.W001",
+        )
+        for option, hint in _KEPT.items()
+        if given["OPTIONS"].get(option) not in (None, "")
+    ]
+    if not given.get("DISABLE_SERVER_SIDE_CURSORS"):
+        messages.append(
+            Concern(
+                f"DATABASES[{alias!r}] is behind a pooler in transaction mode, where iterator() of a queryset "
+                "loses its cursor.",
+                hint=f"Set DATABASES[{alias!r}]['DISABLE_SERVER_SIDE_CURSORS'] to True.",
+                id="django_pgbroker.W002",
+            )
+        )
+    return messages

@@ -96,6 +96,24 @@ class Settings:
     listen: bool = _setting(
         True, "Whether new jobs are announced by NOTIFY and workers LISTEN; polling finds them either way."
     )
+    transaction_pooler: bool = _setting(
+        False, "Whether `DATABASE` is reached through a pooler in transaction mode, such as PgBouncer."
+    )
+    listen_database: str | None = _setting(
+        None,
+        "Alias in `DATABASES` of a direct connection to the same database, on which workers LISTEN. `None`: on "
+        "`DATABASE`, or not at all where that is behind a pooler in transaction mode.",
+    )
+
+    def is_pooled(self, alias: str) -> bool:
+        """Whether a pooler in transaction mode stands before the database ``alias``."""
+        return self.transaction_pooler and alias == self.database
+
+    def listening_alias(self, alias: str) -> str | None:
+        """Where a worker of the database ``alias`` can LISTEN; ``None`` where it can not."""
+        if alias == self.database and self.listen_database is not None:
+            return self.listen_database
+        return None if self.is_pooled(alias) else alias
 
 
 @cache
@@ -141,7 +159,7 @@ def _check_value(key: str, declared: Field[Any], value: Any) -> Any:
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise _bad(key, value, "must be True or False")
-    elif isinstance(default, str):
+    elif isinstance(default, str) or (declared.type == str | None and value is not None):
         if not isinstance(value, str) or not value:
             raise _bad(key, value, "must be a text")
     elif low is not None:
@@ -207,12 +225,21 @@ def _queue(key: str, name: object) -> str:
         raise ConfigurationError(f"PGBROKER[{key!r}]: {error}") from None
 
 
-def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
-    if chosen.database not in databases:
+def _check_aliases(chosen: Settings, databases: Iterable[str]) -> None:
+    for key, alias in [("DATABASE", chosen.database), ("LISTEN_DATABASE", chosen.listen_database)]:
+        if alias is not None and alias not in databases:
+            raise ConfigurationError(
+                f"PGBROKER[{key!r}] is {alias!r}, which is no alias in DATABASES. {suggest(alias, databases)}".rstrip()
+            )
+    if chosen.transaction_pooler and chosen.listen_database == chosen.database:
         raise ConfigurationError(
-            f"PGBROKER['DATABASE'] is {chosen.database!r}, which is no alias in DATABASES. "
-            f"{suggest(chosen.database, databases)}".rstrip()
+            f"PGBROKER['LISTEN_DATABASE'] is {chosen.listen_database!r}, the alias that 'TRANSACTION_POOLER' says is "
+            "behind a pooler, where nobody can LISTEN; name an alias that goes to the server itself, or leave it out"
         )
+
+
+def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
+    _check_aliases(chosen, databases)
     if chosen.partition_period not in PARTITION_PERIODS:
         raise _bad("PARTITION_PERIOD", chosen.partition_period, f"must be one of {', '.join(PARTITION_PERIODS)}")
     partitions = (chosen.retention_days or 0) // PARTITION_PERIODS[chosen.partition_period]

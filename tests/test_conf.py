@@ -57,6 +57,13 @@ def test_a_number_beyond_its_documented_bounds_is_refused(key, bounds):
         ({"DATABASE": "job"}, "no alias in DATABASES. Did you mean 'jobs'"),
         ({"DATABASE": ""}, "DATABASE"),
         ({"LISTEN": 1}, "must be True or False"),
+        ({"TRANSACTION_POOLER": "yes"}, "must be True or False"),
+        (
+            {"LISTEN_DATABASE": "job"},
+            "'LISTEN_DATABASE'] is 'job', which is no alias in DATABASES. Did you",
+        ),
+        ({"LISTEN_DATABASE": ["jobs"]}, "'LISTEN_DATABASE'] must be a text"),
+        ({"LISTEN_DATABASE": "default", "TRANSACTION_POOLER": True}, "where nobody can LISTEN"),
         ({"DEFAULT_MAX_ATTEMPTS": 2.5}, "whole number"),
         ({"DEFAULT_QUEUE": "two words"}, "DEFAULT_QUEUE"),
         ({"PARTITION_PERIOD": "year"}, "day, week, month"),
@@ -90,6 +97,21 @@ def test_none_keeps_the_history_for_ever_and_a_fraction_of_a_day_is_refused():
     assert read(RETENTION_DAYS=None).retention_days is None
     with pytest.raises(ConfigurationError, match="whole number from 1 to 3,650, or None"):
         read(RETENTION_DAYS=1.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"default": "default", "jobs": "jobs"}),
+        ({"TRANSACTION_POOLER": True}, {"default": None, "jobs": "jobs"}),
+        ({"TRANSACTION_POOLER": True, "LISTEN_DATABASE": "jobs"}, {"default": "jobs", "jobs": "jobs"}),
+        ({"LISTEN_DATABASE": "jobs"}, {"default": "jobs", "jobs": "jobs"}),
+        ({"DATABASE": "jobs", "TRANSACTION_POOLER": True}, {"default": "default", "jobs": None}),
+    ],
+)
+def test_workers_listen_where_a_connection_is_direct(given, expected):
+    settings = read(**given)
+    assert {alias: settings.listening_alias(alias) for alias in expected} == expected
 
 
 def test_settings_that_are_no_dict_are_refused():

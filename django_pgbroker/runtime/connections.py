@@ -4,10 +4,13 @@ from typing import Any
 
 import psycopg
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import sql
 from psycopg.types.numeric import Int8Dumper
 
+from django_pgbroker.conf import get_settings
 from django_pgbroker.runtime.bounded_connection import BoundedConnection
+from django_pgbroker.runtime.pooled_gateway import PooledGateway
 from django_pgbroker.store.gateway import Gateway
 
 #: PostgreSQL keeps 63 bytes of an application name.
@@ -57,34 +60,57 @@ def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.C
         psycopg.OperationalError: the server cannot be reached.
     """
     wrapper = connections[alias]
-    params = wrapper.get_connection_params()
-    for unused in ("cursor_factory", "context", "prepare_threshold"):
-        params.pop(unused, None)
-    options = params.pop("options", "")
-    connection = BoundedConnection.connect(
-        **{**_KEEPALIVES, **params},
-        autocommit=True,
-        prepare_threshold=0,
-        application_name=f"pgbroker {role}"[:_NAME_LIMIT],
-        options=options,
-    )
-    connection.adapters.register_dumper(int, Int8Dumper)
-    assumed_role = wrapper.settings_dict.get("OPTIONS", {}).get("assume_role")
-    if assumed_role:
-        connection.execute(sql.SQL("set role {}").format(sql.Identifier(assumed_role)))
-    values = {**_SESSION_SETTINGS, **session_settings}
-    if connection.info.server_version < _TRANSACTION_TIMEOUT_SINCE:
-        values.pop("transaction_timeout", None)
-    assignments = sql.SQL(", ").join(
-        sql.SQL("set_config({}, {}, false)").format(sql.Literal(key), sql.Literal(value))
-        for key, value in values.items()
-    )
-    limit = sql.SQL("extract(epoch from current_setting('statement_timeout')::interval)::float8")
-    *_, seconds = connection.execute(sql.SQL("select {}, {}").format(assignments, limit), prepare=False).fetchall()[0]
-    connection.silence_seconds = seconds + min(seconds, _GRACE_SECONDS) if seconds else None
+    options = wrapper.get_connection_params().get("options", "")
+    connection = _connect(wrapper, role, prepare_threshold=0, options=options)
+    _set_up(connection, _compose_settings(connection, wrapper, session_settings, is_local=False))
     return connection
 
 
 def open_gateway(alias: str, role: str, **session_settings: str) -> Gateway:
-    """A gateway on a connection of its own; close it by ``gateway.connection.close()``."""
-    return Gateway(open_connection(alias, role, **session_settings))
+    """A gateway on a connection of its own, for what stands between it and the server: nothing, or a pooler.
+
+    The arguments and the errors are those of ``open_connection``. Close it by ``gateway.connection.close()``.
+    """
+    if not get_settings().is_pooled(alias):
+        return Gateway(open_connection(alias, role, **session_settings))
+    wrapper = connections[alias]
+    connection = _connect(wrapper, role, prepare_threshold=None)
+    settings = _compose_settings(connection, wrapper, session_settings, is_local=True)
+    _set_up(connection, settings)
+    return PooledGateway(connection, settings)
+
+
+def _connect(wrapper: BaseDatabaseWrapper, role: str, **wishes: Any) -> BoundedConnection:
+    params = wrapper.get_connection_params()
+    for unused in ("cursor_factory", "context", "prepare_threshold", "options"):
+        params.pop(unused, None)
+    connection = BoundedConnection.connect(
+        **{**_KEEPALIVES, **params},
+        **wishes,
+        autocommit=True,
+        application_name=f"pgbroker {role}"[:_NAME_LIMIT],
+    )
+    connection.adapters.register_dumper(int, Int8Dumper)
+    return connection
+
+
+def _compose_settings(
+    connection: BoundedConnection, wrapper: BaseDatabaseWrapper, wishes: dict[str, str], *, is_local: bool
+) -> sql.Composed:
+    """The statement that makes the broker's settings, for the session or for the transaction that it is in."""
+    assumed_role = wrapper.settings_dict.get("OPTIONS", {}).get("assume_role")
+    values = {**({"role": assumed_role} if assumed_role else {}), **_SESSION_SETTINGS, **wishes}
+    if connection.info.server_version < _TRANSACTION_TIMEOUT_SINCE:
+        values.pop("transaction_timeout", None)
+    assignments = sql.SQL(", ").join(
+        sql.SQL("set_config({}, {}, {})").format(sql.Literal(key), sql.Literal(value), sql.Literal(is_local))
+        for key, value in values.items()
+    )
+    return sql.SQL("select {}").format(assignments)
+
+
+def _set_up(connection: BoundedConnection, settings: sql.Composed) -> None:
+    """Make the settings, and learn from them how long the server may be silent."""
+    limit = sql.SQL(", extract(epoch from current_setting('statement_timeout')::interval)::float8")
+    *_, seconds = connection.execute(settings + limit, prepare=False).fetchall()[0]
+    connection.silence_seconds = seconds + min(seconds, _GRACE_SECONDS) if seconds else None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from django_pgbroker import telemetry
+from django_pgbroker.conf import Settings
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.runtime.connections import open_connection
 
@@ -84,3 +85,24 @@ class Listener(threading.Thread):
         poll.register(connection_fileno, select.POLLIN)
         poll.register(self._stop_reader, select.POLLIN)
         return bool(poll.poll(_PROBE_SECONDS * 1000))
+
+
+def make_listener(settings: Settings, alias: str, name: str, wake: Callable[[str | None], None]) -> Listener | None:
+    """A listener for the jobs in one database, not started yet; ``None`` where polling alone has to do.
+
+    Args:
+        settings: of the broker; they say whether to listen, and on which alias.
+        alias: the database that holds the jobs.
+        name: as for ``Listener``.
+        wake: as for ``Listener``.
+    """
+    if not settings.listen:
+        return None
+    listening_alias = settings.listening_alias(alias)
+    if listening_alias is None:
+        telemetry.info(
+            "listener.none",
+            "polling alone: nobody can LISTEN through a pooler; name a direct alias in PGBROKER['LISTEN_DATABASE']",
+        )
+        return None
+    return Listener(listening_alias, name, wake)

@@ -189,8 +189,12 @@ def plan_claim(gateway: Gateway, queue_id: int, cache_mode: str) -> list[PlanNod
         connection.execute(prepared, prepare=False)
         arguments = sql.SQL(", ").join(sql.Literal(str(values[name])) for name in _CLAIM_TYPES)
         explain = sql.SQL("explain (format json) execute pgbroker_doctor ({})").format(arguments)
-        row = connection.execute(explain, prepare=False).fetchone()
-        connection.execute("deallocate pgbroker_doctor", prepare=False)
+        try:
+            with gateway.transaction():
+                row = connection.execute(explain, prepare=False).fetchone()
+        finally:
+            # what is prepared outlives the transaction, and behind a pooler another doctor would meet it
+            connection.execute("deallocate pgbroker_doctor", prepare=False)
     return [] if row is None else list(_readers(row[0][0]["Plan"]))
 
 

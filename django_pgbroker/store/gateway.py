@@ -27,6 +27,11 @@ class Gateway:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
 
+    @property
+    def process_id(self) -> int | None:
+        """The server process behind the connection; ``None`` where that changes from one transaction to the next."""
+        return self.connection.info.backend_pid
+
     def bound_silence(self, seconds: float) -> None:
         """Wait for each word of the server for so long at most, the one that is waited for now too."""
         self.connection.silence_seconds = seconds  # type: ignore[attr-defined]
@@ -69,13 +74,16 @@ class Gateway:
         """
         try:
             with self.connection.pipeline():
-                self.connection.execute("begin")
+                self._begin()
                 yield
                 self.connection.execute("commit")
         except BaseException:
             with suppress(psycopg.Error):
                 self.connection.rollback()
             raise
+
+    def _begin(self) -> None:
+        self.connection.execute("begin")
 
 
 class CallerGateway:

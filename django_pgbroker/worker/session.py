@@ -58,13 +58,13 @@ class Session:
 
     def __post_init__(self) -> None:
         self.job_type_ids = array_of_integers(self.directory.job_types)
-        self.process_id = self.gateway.connection.info.backend_pid
+        self.process_id = self.gateway.process_id
 
     def reconnect(self) -> None:
         """Replace a lost connection, and see to it that its last turn is over on the server too.
 
         The server may not have noticed the loss: a turn that waited for a lock would be committed after we have looked
-        what became of it, with claims that nobody knows of.
+        what became of it, with claims that nobody knows of. Behind a pooler that can happen: see ``doubt.LateTurns``.
 
         Raises:
             psycopg.Error: the database is still away.
@@ -72,8 +72,9 @@ class Session:
         lost_process_id = self.process_id
         self.close()
         self.gateway = _open(self.options)
-        self.process_id = self.gateway.connection.info.backend_pid
-        end_backend(self.gateway, lost_process_id)
+        self.process_id = self.gateway.process_id
+        if lost_process_id is not None:
+            end_backend(self.gateway, lost_process_id)
 
     def ping(self) -> None:
         """Ask the database for a sign of life.

@@ -10,10 +10,10 @@ from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verdicts import interrupt, release
 from django_pgbroker.runtime.announcer import announce
-from django_pgbroker.runtime.listener import Listener
+from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
-from django_pgbroker.worker.doubt import settle_doubt
+from django_pgbroker.worker.doubt import LateTurns, settle_doubt
 from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.fetcher import Fetcher
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
@@ -55,6 +55,7 @@ class Worker:
         self._mailbox = Mailbox()
         self._holdings = Holdings()
         self._outage = Outage()
+        self._late_turns = LateTurns()
         self._busy_pace = BusyPace()
         self._heartbeats = HandlerHeartbeats()
         self._session: Session | None = None
@@ -123,7 +124,7 @@ class Worker:
             on_orders=self._obey,
             is_draining=self.stopping.drain.is_set,
         )
-        self._listener = Listener(options.database, options.name, self._mailbox.wake) if settings.listen else None
+        self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
         self._slots.start()
         self._keeper.start()
         if self._listener:
@@ -174,6 +175,7 @@ class Worker:
             if self.stopping.drain.is_set():
                 self._drain()
             self._run_turn(session)
+            self._late_turns.settle(session, self._holdings.claims)
         except psycopg.Error as error:
             self._recover(session, error)
 
@@ -333,6 +335,7 @@ class Worker:
             if self.stopping.drain.is_set():
                 session.hurry()
             self._holdings.forget(settle_doubt(session, self._holdings.claims, self._holdings.verdicts))
+            self._late_turns.expect(session)
         except psycopg.Error as again:
             self._outage.note(again)
 

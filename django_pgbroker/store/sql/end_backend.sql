@@ -1,6 +1,6 @@
 -- purpose: end the server process of a connection that this worker has lost, whatever it does, and wait for its end
 -- params:  process_id bigint
--- returns: whether it has ended; no row when it had already (or was a pooler's)
+-- returns: whether it has ended; no row when it had already
 -- moves:
 -- locks:   none
 -- index:
