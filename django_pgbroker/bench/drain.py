@@ -1,125 +1,141 @@
-"""How fast one worker process empties a queue, beside its own statements in a bare loop."""
+"""How fast one worker process empties a queue, beside a floor without a broker's work in it."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 
-from django_pgbroker.bench.scratch import ARGUMENTS, JOB_TYPE, QUEUE, open_bench_gateway, scratch_database, seed
-from django_pgbroker.store.arrays import array_of_integers
-from django_pgbroker.store.claim import NO_FLOOR
+from django_pgbroker.bench.crew import start_crew, wait_until_completed
+from django_pgbroker.bench.floor import drain_by_statements, run_in_plain_threads, seconds_of_drain
+from django_pgbroker.bench.handlers import make_rows
+from django_pgbroker.bench.process_figures import resident_mb
+from django_pgbroker.bench.report import Report, conditions, middle, rounded
+from django_pgbroker.bench.scratch import QUEUE, scratch_database, seed
+from django_pgbroker.bench.worker_process import Assignment
+from django_pgbroker.operations.queues import pause_queue, resume_queue
+from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.store.gateway import Gateway
-from django_pgbroker.store.identifiers import find_job_type_ids, find_queue_ids
-from django_pgbroker.store.statement import statement
-from django_pgbroker.worker.options import QueueShare, WorkerOptions
-from django_pgbroker.worker.worker import Worker
 
-FLOOR_BATCH = 200
+_ACTOR = "pgbroker_bench"
 
 
-@dataclass(frozen=True)
-class DrainReport:
-    """Rates in jobs per second, medians over interleaved pairs, and what lies behind them."""
+@dataclass(frozen=True, kw_only=True)
+class DrainReport(Report):
+    """Rates in jobs per second, medians over interleaved pairs, and what lies behind them.
+
+    ``rss_mb`` is the memory of the worker process after the last run, None on systems without /proc.
+    """
 
     jobs: int
     concurrency: int
+    handler: str
     jobs_per_second: float
     floor_jobs_per_second: float
     ratio: float
-    runs: list[dict[str, float]]
     wal_bytes_per_job: float
+    rss_mb: float | None
+    runs: list[dict[str, float]]
+
+    def summary(self) -> str:
+        """The figures in one line for people."""
+        memory = "" if self.rss_mb is None else f", {self.rss_mb:,.0f} MB"
+        return (
+            f"{self.jobs_per_second:,.0f} jobs/s, floor {self.floor_jobs_per_second:,.0f}, ratio {self.ratio:.2f}, "
+            f"{self.wal_bytes_per_job:,.0f} bytes of WAL a job{memory} "
+            f"(median of {len(self.runs)} interleaved pairs of {self.jobs:,} jobs, handler {self.handler})"
+        )
 
 
 def measure_drain(
-    alias: str, jobs: int, concurrency: int, runs: int, tell: Callable[[str], None] = lambda _: None
+    alias: str, *, jobs: int, concurrency: int, runs: int, handler: str, tell: Callable[[str], None] = lambda _: None
 ) -> DrainReport:
-    """Drain ``jobs`` no-op jobs by a worker and by a bare loop, in turns.
+    """Drain ``jobs`` jobs by a worker process and by a floor, in turns.
 
-    The floor claims and acknowledges 200 jobs at a time over one connection, with the same history kept and nothing in
-    between: no threads, no handlers, no leases to renew. Both pay for the same rows.
+    For ``noop`` the floor claims and acknowledges 200 jobs at a time over one connection, with the same history kept
+    and nothing in between: no threads, no handlers, no leases to renew. Both pay for the same rows. For ``orm`` it is
+    the handler in a pool of as many threads, without any queue.
 
     Args:
         alias: its server is used, in a database of its own.
         jobs: of one run.
         concurrency: slots of the worker.
         runs: pairs; the medians count.
-        tell: given a line after each run.
+        handler: ``noop`` or ``orm``.
+        tell: given a line of progress now and then.
+
+    Raises:
+        BenchError: not every job was completed.
     """
     pairs: list[dict[str, float]] = []
-    with scratch_database(alias):
-        gateway = open_bench_gateway(alias)
-        try:
-            for number in range(1, runs + 1):
-                seed(gateway, jobs, json.dumps(ARGUMENTS))
-                _drain_by_floor(gateway)
-                floor = jobs / _seconds_of_drain(gateway, jobs)
-                seed(gateway, jobs, json.dumps(ARGUMENTS))
-                before = _wal_position(gateway)
-                _drain_by_worker(alias, concurrency)
-                rate = jobs / _seconds_of_drain(gateway, jobs)
-                wal = (_wal_position(gateway) - before) / jobs
-                pairs.append({"jobs_per_second": rate, "floor_jobs_per_second": floor, "wal_bytes_per_job": wal})
-                tell(f"run {number}: {rate:,.0f} jobs/s, floor {floor:,.0f}, ratio {rate / floor:.2f}")
-        finally:
-            gateway.connection.close()
+    with scratch_database(alias) as gateway:
+        assignment = Assignment(alias, gateway.connection.info.dbname, handler, concurrency)
+        make_rows(gateway)
+        for number in range(1, runs + 1):
+            if handler == "orm":
+                floor = run_in_plain_threads(alias, jobs, concurrency)
+            else:
+                floor = drain_by_statements(gateway, jobs)
+            drained = drain_by_crew(gateway, assignment, 1, jobs, tell)
+            ratio = drained["jobs_per_second"] / floor
+            pairs.append({**drained, "floor_jobs_per_second": floor, "ratio": ratio})
+            tell(f"run {number}: {drained['jobs_per_second']:,.0f} jobs/s, floor {floor:,.0f}, ratio {ratio:.2f}")
+        about = conditions(gateway)
     return DrainReport(
+        **about,
         jobs=jobs,
         concurrency=concurrency,
-        jobs_per_second=round(median(pair["jobs_per_second"] for pair in pairs)),
-        floor_jobs_per_second=round(median(pair["floor_jobs_per_second"] for pair in pairs)),
-        ratio=round(median(pair["jobs_per_second"] / pair["floor_jobs_per_second"] for pair in pairs), 3),
-        runs=[{key: round(value, 1) for key, value in pair.items()} for pair in pairs],
-        wal_bytes_per_job=round(median(pair["wal_bytes_per_job"] for pair in pairs)),
+        handler=handler,
+        jobs_per_second=round(middle(pairs, "jobs_per_second")),
+        floor_jobs_per_second=round(middle(pairs, "floor_jobs_per_second")),
+        ratio=round(middle(pairs, "ratio"), 3),
+        wal_bytes_per_job=round(middle(pairs, "wal_bytes_per_job")),
+        rss_mb=pairs[-1].get("rss_mb"),
+        runs=[rounded(pair) for pair in pairs],
     )
 
 
-def floor_statements() -> dict[str, str]:
-    """The SQL of the floor, by the names of the statements."""
-    return {name: statement(name).text for name in ("claim_jobs", "acknowledge_jobs")}
+def drain_by_crew(
+    gateway: Gateway, assignment: Assignment, processes: int, jobs: int, tell: Callable[[str], None]
+) -> dict[str, float]:
+    """Let worker processes that wait idle before a paused queue empty it.
 
+    Args:
+        gateway: of the scratch database.
+        assignment: what each process is told.
+        processes: how many.
+        jobs: made anew; nothing else is in the database.
+        tell: given a line every five seconds.
 
-def _drain_by_floor(gateway: Gateway) -> None:
-    claim = {
-        "queue_id": find_queue_ids(gateway, [QUEUE])[QUEUE],
-        "job_type_ids": array_of_integers(find_job_type_ids(gateway, [JOB_TYPE]).values()),
-        "floor": NO_FLOOR,
-        "batch": FLOOR_BATCH,
-        "begin": 0,
-        "lease_seconds": 60.0,
-        "worker_id": 0,
-    }
-    while rows := gateway.fetch("claim_jobs", claim):
-        rows.sort()
-        count = len(rows)
-        acknowledge = {
-            "ids": "{" + ",".join([str(row[0]) for row in rows]) + "}",
-            "tokens": "{" + ",".join([str(row[1]) for row in rows]) + "}",
-            "outcomes": "{" + ",".join(["1"] * count) + "}",
-            "next_states": "{" + ",".join(["10"] * count) + "}",
-            "delays": "{" + ",".join(["0"] * count) + "}",
-            "run_microseconds": "{" + ",".join(["1"] * count) + "}",
-            **dict.fromkeys(("results", "errors", "reasons"), "{" + ",".join(["NULL"] * count) + "}"),
-            "lapsed": False,
-        }
-        if gateway.fetch("acknowledge_jobs", acknowledge):
-            raise RuntimeError("the floor's acknowledge was refused; something else works in its database")
+    Returns:
+        ``jobs_per_second`` from the first claim to the last acknowledge and ``wal_bytes_per_job``; and, where there is
+        /proc, the memory of all processes: ``rss_mb`` at the end and ``rss_before_mb``.
 
-
-def _drain_by_worker(alias: str, concurrency: int) -> None:
-    options = WorkerOptions((QueueShare(QUEUE),), concurrency, database=alias, until_empty=True)
-    Worker(options).run()
-
-
-def _seconds_of_drain(gateway: Gateway, jobs: int) -> float:
-    """From the first claim to the last acknowledge, by the history that was written."""
-    query = """
-        select extract(epoch from max(finished_at) - min(leased_at))::float8, count(*)
-        from pgbroker.execution where outcome = 1
+    Raises:
+        BenchError: not every job was completed.
     """
-    [(seconds, completed)] = gateway.connection.execute(query, prepare=False).fetchall()
-    if completed != jobs:
-        raise RuntimeError(f"of {jobs} jobs {completed} are completed; this figure is worth nothing")
-    return float(seconds)
+    pause_queue(QUEUE, actor=_ACTOR, using=assignment.alias)
+    seed(gateway, jobs, tell)
+    with start_crew(gateway, assignment, processes) as members:
+        process_ids = [member.process_id for member in members]
+        memory_before = _memory(process_ids)
+        wal_before = _wal_position(gateway)
+        resume_queue(QUEUE, actor=_ACTOR, using=assignment.alias)
+        announce(assignment.alias, QUEUE)
+
+        def tell_progress(done: int) -> None:
+            memory = _memory(process_ids).get("rss_mb")
+            tell(f"{done:,} of {jobs:,} jobs" + ("" if memory is None else f", {memory:,.1f} MB"))
+
+        wait_until_completed(gateway, jobs, members, tell_progress)
+        wal = (_wal_position(gateway) - wal_before) / jobs
+        memory = _memory(process_ids)
+    before = {"rss_before_mb": memory_before["rss_mb"]} if memory_before else {}
+    rate = jobs / seconds_of_drain(gateway, jobs)
+    return {"jobs_per_second": rate, "wal_bytes_per_job": wal, **memory, **before}
+
+
+def _memory(process_ids: list[int]) -> dict[str, float]:
+    sizes = [resident_mb(process_id) for process_id in process_ids]
+    known = [size for size in sizes if size is not None]
+    return {"rss_mb": round(sum(known), 1)} if len(known) == len(sizes) else {}
 
 
 def _wal_position(gateway: Gateway) -> float:

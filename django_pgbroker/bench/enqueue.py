@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 from time import perf_counter
 
 from django.db import connections, transaction
 
-from django_pgbroker.bench.scratch import ARGUMENTS, JOB_TYPE, scratch_database
+from django_pgbroker.bench.handlers import ARGUMENTS
+from django_pgbroker.bench.report import Report, conditions, middle, rounded
+from django_pgbroker.bench.scratch import JOB_TYPE, scratch_database
 from django_pgbroker.operations.enqueue import enqueue
 
 
-@dataclass(frozen=True)
-class EnqueueReport:
+@dataclass(frozen=True, kw_only=True)
+class EnqueueReport(Report):
     """Rates in jobs per second, medians over interleaved pairs."""
 
     jobs: int
@@ -21,8 +22,15 @@ class EnqueueReport:
     ratio: float
     runs: list[dict[str, float]]
 
+    def summary(self) -> str:
+        """The figures in one line for people."""
+        return (
+            f"{self.jobs_per_second:,.0f} jobs/s, floor {self.floor_jobs_per_second:,.0f}, ratio {self.ratio:.2f} "
+            f"(median of {len(self.runs)} interleaved pairs of {self.jobs:,} jobs)"
+        )
 
-def measure_enqueue(alias: str, jobs: int, runs: int, tell: Callable[[str], None] = lambda _: None) -> EnqueueReport:
+
+def measure_enqueue(alias: str, *, jobs: int, runs: int, tell: Callable[[str], None] = lambda _: None) -> EnqueueReport:
     """Enqueue ``jobs`` jobs in one transaction per hundred, and send the recorded statement as often, in turns.
 
     Args:
@@ -32,20 +40,22 @@ def measure_enqueue(alias: str, jobs: int, runs: int, tell: Callable[[str], None
         tell: given a line after each run.
     """
     pairs: list[dict[str, float]] = []
-    with scratch_database(alias):
+    with scratch_database(alias) as gateway:
         enqueue(JOB_TYPE, ARGUMENTS, using=alias)
         text = _record_statement(alias)
         for number in range(1, runs + 1):
             floor = jobs / _send_bare(alias, text, jobs)
             rate = jobs / _enqueue(alias, jobs)
-            pairs.append({"jobs_per_second": rate, "floor_jobs_per_second": floor})
+            pairs.append({"jobs_per_second": rate, "floor_jobs_per_second": floor, "ratio": rate / floor})
             tell(f"run {number}: {rate:,.0f} jobs/s, floor {floor:,.0f}, ratio {rate / floor:.2f}")
+        about = conditions(gateway)
     return EnqueueReport(
+        **about,
         jobs=jobs,
-        jobs_per_second=round(median(pair["jobs_per_second"] for pair in pairs)),
-        floor_jobs_per_second=round(median(pair["floor_jobs_per_second"] for pair in pairs)),
-        ratio=round(median(pair["jobs_per_second"] / pair["floor_jobs_per_second"] for pair in pairs), 3),
-        runs=[{key: round(value, 1) for key, value in pair.items()} for pair in pairs],
+        jobs_per_second=round(middle(pairs, "jobs_per_second")),
+        floor_jobs_per_second=round(middle(pairs, "floor_jobs_per_second")),
+        ratio=round(middle(pairs, "ratio"), 3),
+        runs=[rounded(pair) for pair in pairs],
     )
 
 
@@ -64,9 +74,9 @@ def _record_statement(alias: str) -> str:
 
 def _send_bare(alias: str, text: str, jobs: int) -> float:
     began = perf_counter()
-    for _ in range(jobs // 100):
+    for count in _hundreds(jobs):
         with transaction.atomic(alias), connections[alias].cursor() as cursor:
-            for _ in range(100):
+            for _ in range(count):
                 cursor.execute(text)
                 cursor.nextset()
                 cursor.fetchall()
@@ -75,8 +85,13 @@ def _send_bare(alias: str, text: str, jobs: int) -> float:
 
 def _enqueue(alias: str, jobs: int) -> float:
     began = perf_counter()
-    for _ in range(jobs // 100):
+    for count in _hundreds(jobs):
         with transaction.atomic(alias):
-            for _ in range(100):
+            for _ in range(count):
                 enqueue(JOB_TYPE, ARGUMENTS, using=alias)
     return perf_counter() - began
+
+
+def _hundreds(jobs: int) -> list[int]:
+    """The sizes of the transactions; the last one takes what is left."""
+    return [min(100, jobs - done) for done in range(0, jobs, 100)]
