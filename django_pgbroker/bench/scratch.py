@@ -15,6 +15,7 @@ from django_pgbroker.bench.errors import BenchError
 from django_pgbroker.bench.handlers import ARGUMENTS, do_nothing
 from django_pgbroker.bench.interrupts import no_interrupts
 from django_pgbroker.registry import JobType, registry
+from django_pgbroker.runtime.announcer import close_announcer
 from django_pgbroker.runtime.connections import open_gateway
 from django_pgbroker.runtime.new_names import declare_names
 from django_pgbroker.store.gateway import Gateway
@@ -26,6 +27,8 @@ JOB_TYPE = "pgbroker_bench.job"
 
 #: Jobs of one insert: a statement of a second, between two lines of progress.
 CHUNK = 100_000
+
+_CLOSE_SECONDS = 5.0
 
 _SEED = """
 with given as materialized (
@@ -93,6 +96,7 @@ def _another_database(alias: str) -> Iterator[None]:
     finally:
         with no_interrupts():
             if wrapper.settings_dict["NAME"] != name:
+                close_announcer(_CLOSE_SECONDS)
                 with suppress(Error), wrapper.cursor() as cursor:
                     cursor.execute(_DISMISS)
                 wrapper.creation.destroy_test_db(name, verbosity=0)

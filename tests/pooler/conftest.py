@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from django_pgbroker.runtime.announcer import await_idle_announcer
+from django_pgbroker.runtime.announcer import close_announcer
 from tests.admin.conftest import operator
 from tests.maintenance.connections import rows
 from tests.pooler.bouncer import Bouncer
@@ -76,7 +76,7 @@ def moved_behind(bouncer: Bouncer) -> Iterator[None]:
     try:
         yield
     finally:
-        assert await_idle_announcer(10)
+        assert close_announcer(10)
         connections["default"].close()
         given.clear()
         given.update(before)

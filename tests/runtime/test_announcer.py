@@ -7,18 +7,21 @@ import time
 from contextlib import suppress
 
 import pytest
+from django.core import mail
 from django.db import connection, transaction
 
 from django_pgbroker import enqueue, job, pause_queue, resume_queue
 from django_pgbroker.runtime.announcer import (
+    IDLE_SECONDS_IN_TESTS,
     WINDOW_SECONDS,
     announce,
     announce_on_commit,
-    await_idle_announcer,
+    close_announcer,
     flush_announcements,
 )
 from django_pgbroker.runtime.connections import open_connection
 from django_pgbroker.runtime.listener import CHANNEL
+from tests.maintenance.waiting import wait_until
 
 
 @job("tests.announcer.work")
@@ -167,7 +170,21 @@ def test_the_connection_and_the_thread_end_when_there_is_no_work(ear):
     announce("default", "default")
     assert ear.hear() == "default"
 
-    assert await_idle_announcer(10)
+    wait_until(lambda: ear.own.execute(f"select count(*) {ANNOUNCERS}").fetchone() == (0,), "it is closed")
+
+
+def test_outside_of_a_test_run_the_connection_waits_for_the_next_announcement_until_it_is_closed(ear, monkeypatch):
+    monkeypatch.delattr(mail, "outbox")
+    announce("default", "default")
+    assert ear.hear() == "default"
+    [first] = ear.own.execute(f"select pid {ANNOUNCERS}").fetchall()
+    time.sleep(2 * IDLE_SECONDS_IN_TESTS)  # the pause is the case: a connection that ends too soon would be gone
+
+    announce("default", "default")
+    assert ear.hear() == "default"
+    assert ear.own.execute(f"select pid {ANNOUNCERS}").fetchall() == [first]
+
+    assert close_announcer(10)
     assert ear.own.execute(f"select count(*) {ANNOUNCERS}").fetchone() == (0,)
 
 
@@ -175,7 +192,7 @@ def test_it_begins_again_after_it_has_ended(ear):
     for _ in range(2):
         announce("default", "default")
         assert ear.hear() == "default"
-        assert await_idle_announcer(10)
+        assert close_announcer(10)
 
 
 def test_a_killed_connection_costs_at_most_an_announcement(ear):
