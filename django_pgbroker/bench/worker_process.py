@@ -73,11 +73,11 @@ class TellingWorker(Worker):
         super().__init__(options)
         self._tell_claim = tell
 
-    def _take_in(self, session: Session, report: TurnReport) -> None:
+    def _note_turn(self, session: Session, report: TurnReport) -> None:
         for found in report.found:
             if found.claims:
                 self._tell_claim(max(claim.claim_seconds for claim in found.claims))
-        super()._take_in(session, report)
+        super()._note_turn(session, report)
 
 
 def _run(worker: Worker, assignment: Assignment) -> None:

@@ -9,7 +9,7 @@ class Expirer(Duty):
     """Overdue jobs to the archive. A claim refuses them by itself; this only says so in the history."""
 
     name = "expirer"
-    interval_seconds = 5
+    interval_seconds = 15
 
     def tick(self, gateway: Gateway, batch: int) -> Swept:
         """Archive up to ``batch`` overdue jobs as expired."""

@@ -10,7 +10,7 @@ class Promoter(Duty):
     """Scheduled to pending. Workers promote in their own queues too; both may, at once."""
 
     name = "promoter"
-    interval_seconds = 5
+    interval_seconds = 15
     is_routine = True
 
     def tick(self, gateway: Gateway, batch: int) -> Swept:

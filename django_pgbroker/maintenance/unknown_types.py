@@ -13,7 +13,7 @@ class UnknownTypes(Duty):
     """Claims pass over types they do not know; a queue whose head is full of them would make every claim dear."""
 
     name = "unknown_types"
-    interval_seconds = 5
+    interval_seconds = 15
 
     def tick(self, gateway: Gateway, batch: int) -> Swept:
         """Wake up to ``batch`` jobs and park up to ``batch`` jobs."""

@@ -1,6 +1,6 @@
 """The gateway behind a pooler in transaction mode, such as PgBouncer. Made by ``runtime.connections``."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import psycopg
@@ -58,9 +58,9 @@ class PooledGateway(Gateway):
                 raise
 
     @contextmanager
-    def pipelined_transaction(self) -> Iterator[None]:
+    def pipelined_transaction(self, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
         """One transaction whose statements travel in one round trip; read the answers after the block."""
-        with self._marked(), super().pipelined_transaction():
+        with self._marked(), super().pipelined_transaction(meanwhile):
             yield
 
     def _begin(self) -> None:

@@ -66,8 +66,11 @@ class Gateway:
             yield
 
     @contextmanager
-    def pipelined_transaction(self) -> Iterator[None]:
+    def pipelined_transaction(self, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
         """One transaction whose statements travel in one round trip; read the answers after the block.
+
+        Args:
+            meanwhile: called when all statements are on their way, the COMMIT too.
 
         Raises:
             psycopg.Error: a statement failed and all is rolled back; or the connection was lost, perhaps in the commit.
@@ -77,6 +80,7 @@ class Gateway:
                 self._begin()
                 yield
                 self.connection.execute("commit")
+                meanwhile()
         except BaseException:
             with suppress(psycopg.Error):
                 self.connection.rollback()

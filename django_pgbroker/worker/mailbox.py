@@ -22,6 +22,11 @@ class Mailbox:
         self._items: SimpleQueue[Verdict | Wake] = SimpleQueue()
         self.put = self._items.put
 
+    @property
+    def has_items(self) -> bool:
+        """Whether something waits to be read."""
+        return not self._items.empty()
+
     def wake(self, queue: str | None = None) -> None:
         """Have the main thread look at a queue, or at everything."""
         self._items.put(Wake(queue))

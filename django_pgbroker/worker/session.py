@@ -99,6 +99,10 @@ class Session:
         for tenant_id in {claim.tenant_id for claim in claims} - self.directory.tenants.keys():
             self.directory.tenants[tenant_id] = find_tenant_name(self.gateway, tenant_id)
 
+    def has_strangers(self, claims: Iterable[ClaimedJob]) -> bool:
+        """Whether ``name_tenants`` would have to ask for one of these jobs."""
+        return not {claim.tenant_id for claim in claims} <= self.directory.tenants.keys()
+
     def has_unfinished_work(self) -> bool:
         """Whether a queue still holds jobs that this worker could run, now or later."""
         types = self.directory.job_types

@@ -1,7 +1,8 @@
 """One turn: acknowledge what finished, release what waited for it, claim for the free slots. One short transaction."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -18,12 +19,33 @@ from django_pgbroker.worker.session import Session
 _NOTHING = AckReport(frozenset(), frozenset())
 
 
-class Found(NamedTuple):
-    """What one look brought."""
+class Found:
+    """What one look brought; its rows are read when they are asked for.
 
-    look: Look
-    claims: list[ClaimedJob]
-    promotion: Promotion | None
+    Args:
+        look: that was sent.
+        claim: its answer, which has arrived.
+        promotion: the answer of its promotion, if there was one.
+    """
+
+    def __init__(self, look: Look, claim: psycopg.Cursor[Any], promotion: psycopg.Cursor[Any] | None) -> None:
+        self.look = look
+        self._claim = claim
+        self._promotion = promotion
+
+    def __len__(self) -> int:
+        """How many jobs were claimed."""
+        return self._claim.rowcount
+
+    @cached_property
+    def claims(self) -> list[ClaimedJob]:
+        """The jobs."""
+        return read_claimed_jobs(self._claim)
+
+    @cached_property
+    def promotion(self) -> Promotion | None:
+        """What was promoted before."""
+        return read_promotion(self._promotion) if self._promotion else None
 
 
 class TurnReport(NamedTuple):
@@ -34,13 +56,16 @@ class TurnReport(NamedTuple):
     woken_queues: list[str]
 
 
-def take_turn(session: Session, verdicts: Sequence[Verdict], looks: Sequence[Look]) -> TurnReport:
+def take_turn(
+    session: Session, verdicts: Sequence[Verdict], looks: Sequence[Look], meanwhile: Callable[[], None] = lambda: None
+) -> TurnReport:
     """Acknowledge ``verdicts`` and claim what ``looks`` ask for, in one pipelined transaction.
 
     Args:
         session: of the worker.
         verdicts: one a job, may be empty.
         looks: may be empty; the claims come last, so that they never wait for a lock while they hold rows.
+        meanwhile: called when all is sent, while the server works; it must not use the session.
 
     Raises:
         psycopg.OperationalError: the connection was lost; whether the turn was committed is in doubt.
@@ -49,7 +74,7 @@ def take_turn(session: Session, verdicts: Sequence[Verdict], looks: Sequence[Loo
     gateway = session.gateway
     acknowledged = released = None
     sent = []
-    with gateway.pipelined_transaction():
+    with gateway.pipelined_transaction(meanwhile):
         if verdicts:
             acknowledged = send_acknowledge_jobs(gateway, verdicts)
             completed = sorted(verdict.job_id for verdict in verdicts if verdict.next_state is JobState.COMPLETED)
@@ -72,10 +97,7 @@ def take_turn(session: Session, verdicts: Sequence[Verdict], looks: Sequence[Loo
             sent.append((look, claim, promotion))
     return TurnReport(
         acknowledged=read_ack_report(acknowledged) if acknowledged else _NOTHING,
-        found=[
-            Found(look, read_claimed_jobs(claim), read_promotion(promotion) if promotion else None)
-            for look, claim, promotion in sent
-        ],
+        found=[Found(*each) for each in sent],
         woken_queues=read_woken_queues(released) if released else [],
     )
 

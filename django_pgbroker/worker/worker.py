@@ -1,6 +1,7 @@
 """The worker: a main thread that takes turns with the database, and slots that run handlers. For pgbroker_worker."""
 
 import time
+from collections.abc import Callable
 
 import django.db
 import psycopg
@@ -25,7 +26,7 @@ from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.slots import Slots
-from django_pgbroker.worker.turn import TurnReport, acknowledge_apart, take_turn
+from django_pgbroker.worker.turn import Found, TurnReport, acknowledge_apart, take_turn
 
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
@@ -54,6 +55,8 @@ class Worker:
         self.stopping = Stopping(on_change=self._note_stopping)
         self._mailbox = Mailbox()
         self._holdings = Holdings()
+        #: Claims of the last turn that this process has not taken in yet.
+        self._found: list[Found] = []
         self._outage = Outage()
         self._late_turns = LateTurns()
         self._busy_pace = BusyPace()
@@ -147,7 +150,7 @@ class Worker:
         telemetry.info("worker.stopped", "good-bye", worker=session.worker_id)
 
     def _is_done(self, session: Session) -> bool:
-        if not self._holdings.is_empty:
+        if self._found or not self._holdings.is_empty:
             return False
         if self.stopping.drain.is_set():
             return True
@@ -173,6 +176,7 @@ class Worker:
         try:
             self._check_leases(session)
             if self.stopping.drain.is_set():
+                self._take_in(session)
                 self._drain()
             self._run_turn(session)
             self._late_turns.settle(session, self._holdings.claims)
@@ -180,33 +184,46 @@ class Worker:
             self._recover(session, error)
 
     def _patience(self) -> float:
+        if self._found:
+            return 0.0
         if self._holdings.has_verdicts:
             return self._busy_pace.seconds
         now = time.monotonic()
         glance = min(_GLANCE_SECONDS, self.options.settings.heartbeat_seconds / 4)
         if self._drain_until is not None and now < self._drain_until:
             return min(glance, self._drain_until - now)
-        if not self._may_claim() or not self._fetcher.has_room(len(self._holdings)):
+        if not self._may_claim() or not self._fetcher.has_room(self._held):
             return glance
         return min(glance, self._fetcher.seconds_to_next_look(now))
 
     def _run_turn(self, session: Session) -> None:
+        """Send what is due, and take in the claims of the turn before while the server works on it."""
         verdicts = self._holdings.begin_turn(TURN_LIMIT)
         try:
-            looks = self._fetcher.plan(len(self._holdings), time.monotonic()) if self._may_claim() else []
+            if not verdicts:
+                self._take_in(session)
+            looks = self._fetcher.plan(self._held, time.monotonic()) if self._may_claim() else []
             if not verdicts and not looks:
                 return
-            report = _take_turn(session, verdicts, looks)
+            report = _take_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False))
         except BaseException:
             self._holdings.abandon_turn()
             raise
-        self._take_in(session, report)
+        self._note_turn(session, report)
+        self._take_in(session)
+        self._found = report.found
+        if not self._mailbox.has_items:
+            self._take_in(session)
+
+    @property
+    def _held(self) -> int:
+        return len(self._holdings) + sum(map(len, self._found))
 
     def _may_claim(self) -> bool:
         """Not while this worker drains, nor while it cannot keep a lease."""
         return not (self.stopping.drain.is_set() or self._keeper.is_trust_over)
 
-    def _take_in(self, session: Session, report: TurnReport) -> None:
+    def _note_turn(self, session: Session, report: TurnReport) -> None:
         self._outage.end()
         now = time.monotonic()
         self._busy_pace.learn(bool(report.acknowledged.busy))
@@ -216,11 +233,25 @@ class Worker:
         for name in report.woken_queues:
             self._wake(session, Wake(name))
             announce(self.options.database, name)
-        for look, claims, promotion in report.found:
-            look.lane.learn(look, claims, promotion, now)
-            session.name_tenants(claims)
-            self._holdings.add(claims)
-            self._slots.give(claims)
+
+    def _take_in(self, session: Session, *, is_free: bool = True) -> None:
+        """Hold the claims that were found and give them to the slots.
+
+        Args:
+            session: of this worker.
+            is_free: whether its connection can be asked for names; claims that need it wait until it is.
+        """
+        now = time.monotonic()
+        waiting, self._found = self._found, []
+        for found in waiting:
+            if is_free:
+                session.name_tenants(found.claims)
+            elif session.has_strangers(found.claims):
+                self._found.append(found)
+                continue
+            found.look.lane.learn(found.look, found.claims, found.promotion, now)
+            self._holdings.add(found.claims)
+            self._slots.give(found.claims)
 
     def _measure(self, finished: int) -> None:
         now = time.monotonic()
@@ -326,6 +357,7 @@ class Worker:
         self.stopping.request_drain()
 
     def _recover(self, session: Session, error: Exception) -> None:
+        self._found = []  # strays, for the settlement
         self._wait_for_database(error)
         if self._must_go():
             self._leave_behind("the database is away; the lease brings it back")
@@ -359,8 +391,10 @@ class Worker:
         self._holdings.accept(verdicts)
 
 
-def _take_turn(session: Session, verdicts: list[Verdict], looks: list[Look]) -> TurnReport:
+def _take_turn(
+    session: Session, verdicts: list[Verdict], looks: list[Look], meanwhile: Callable[[], None]
+) -> TurnReport:
     try:
-        return take_turn(session, verdicts, looks)
+        return take_turn(session, verdicts, looks, meanwhile)
     except psycopg.DataError:
         return acknowledge_apart(session, verdicts)

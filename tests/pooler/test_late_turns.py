@@ -52,7 +52,11 @@ def lose_turn(session, rows):
 
         def take():
             try:
-                take_turn(session, [verdict], [Look(session.lanes[0], 10, 0, float("-inf"), promotes=False)])
+                take_turn(
+                    session,
+                    [verdict],
+                    [Look(session.lanes[0], 10, 0, float("-inf"), promote_floor=None, is_woken=False)],
+                )
             except psycopg.Error as error:
                 errors.append(error)
 

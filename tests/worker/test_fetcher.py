@@ -184,7 +184,7 @@ def test_in_strict_order_an_earlier_queue_is_asked_before_each_look_into_a_later
 def test_in_strict_order_a_queue_that_is_woken_or_full_begins_a_new_round():
     made, jobs = strict("first", "second", "third"), {"second": 4, "third": 4}
     assert [asked(made, jobs)[0][0] for _ in range(3)] == ["first", "second", "first"]
-    made.lanes[0].wake()
+    made.lanes[0].wake(0.0)
     assert asked(made, jobs)[0][0] == "first"
 
 
