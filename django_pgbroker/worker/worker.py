@@ -1,6 +1,7 @@
 """The worker: a main thread that takes turns with the database, and slots that run handlers. For pgbroker_worker."""
 
 import time
+from collections.abc import Callable
 
 import django.db
 import psycopg
@@ -43,10 +44,14 @@ class Worker:
 
     Args:
         options: how it runs.
+        on_beat: told after each heartbeat, in another thread, how many handlers run and whether it drains.
     """
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(
+        self, options: WorkerOptions, on_beat: Callable[[int, bool], None] = lambda _running, _is_draining: None
+    ) -> None:
         self.options = options
+        self._on_beat = on_beat
         self.stopping = Stopping(on_change=self._note_stopping)
         self._mailbox = Mailbox()
         self._holdings = Holdings()
@@ -110,6 +115,7 @@ class Worker:
             on_lost=self._holdings.note_lost,
             on_orders=self._obey,
             is_draining=self.stopping.drain.is_set,
+            on_beat=self._on_beat,
         )
         self._listener = Listener(options.database, options.name, self._mailbox.wake) if settings.listen else None
         self._slots.start()
