@@ -73,7 +73,7 @@ class WorkerOverview:
 
 @dataclass(frozen=True, slots=True)
 class UnknownType:
-    """A job type with waiting jobs that no live worker knows.
+    """A job type with waiting jobs that no live worker takes: it does not know it, or leaves it out.
 
     ``waiting`` counts among the rows looked at (``UNKNOWN_TYPES_BATCH`` a queue); there may be more.
     """

@@ -39,6 +39,7 @@ class LeaseKeeper(threading.Thread):
         on_lost: told the id and the token of a claim whose lease is lost.
         on_orders: told what operators ask.
         is_draining: answers whether the worker drains.
+        on_beat: told after each heartbeat how many handlers run, and whether the worker drains.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class LeaseKeeper(threading.Thread):
         on_lost: Callable[[int, int], None],
         on_orders: Callable[[Orders], None],
         is_draining: Callable[[], bool] = lambda: False,
+        on_beat: Callable[[int, bool], None] = lambda _running, _is_draining: None,
     ) -> None:
         super().__init__(name="pgbroker-lease-keeper", daemon=True)
         self._alias = alias
@@ -66,6 +68,7 @@ class LeaseKeeper(threading.Thread):
         self._on_lost = on_lost
         self._on_orders = on_orders
         self._is_draining = is_draining
+        self._on_beat = on_beat
         self._stopped = threading.Event()
         self._called = threading.Event()
         self._gateway: Gateway | None = None
@@ -131,10 +134,9 @@ class LeaseKeeper(threading.Thread):
             timeout = f"{max(1000, int(self._heartbeat_seconds * 1000))}ms"
             self._gateway = open_gateway(self._alias, self._label, statement_timeout=timeout, lock_timeout=timeout)
         self._renew(self._gateway)
-        is_draining = self._is_draining()
-        orders = beat_worker(
-            self._gateway, self._worker_id, len(self._running_ids()), time.time(), is_draining=is_draining
-        )
+        running, is_draining = len(self._running_ids()), self._is_draining()
+        orders = beat_worker(self._gateway, self._worker_id, running, time.time(), is_draining=is_draining)
+        self._on_beat(running, is_draining)
         if orders is not None:
             self._on_orders(orders)
 

@@ -48,10 +48,14 @@ class Worker:
 
     Args:
         options: how it runs.
+        on_beat: told after each heartbeat, in another thread, how many handlers run and whether it drains.
     """
 
-    def __init__(self, options: WorkerOptions) -> None:
+    def __init__(
+        self, options: WorkerOptions, on_beat: Callable[[int, bool], None] = lambda _running, _is_draining: None
+    ) -> None:
         self.options = options
+        self._on_beat = on_beat
         self.stopping = Stopping(on_change=self._note_stopping)
         self._mailbox = Mailbox()
         self._holdings = Holdings()
@@ -126,6 +130,7 @@ class Worker:
             on_lost=self._holdings.note_lost,
             on_orders=self._obey,
             is_draining=self.stopping.drain.is_set,
+            on_beat=self._on_beat,
         )
         self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
         self._slots.start()

@@ -59,3 +59,13 @@ def test_it_says_what_it_starts(start):
     # each process: turns, heartbeat, announcer, LISTEN and three slots; and the duties of the first
     assert ": 2 processes, each 3 slots on a, then b. At most 15 connections; the server allows " in first
     assert sum("slots on" in line for line in supervisor.lines) == 1
+
+
+def test_where_setproctitle_is_installed_the_title_of_each_process_says_what_it_does(start, tmp_path):
+    """The package itself is not needed here: what it is given is told instead."""
+    (tmp_path / "setproctitle.py").write_text("def setproctitle(title):\n    print('TITLE', title, flush=True)\n")
+    supervisor = start("--processes", "2", "--concurrency", "3", "--queues", "a,b", PYTHONPATH=f"{tmp_path}")
+    for title in ("supervisor: 2 workers", "worker 1/2: a,b: 0 of 3 running", "worker 2/2: a,b: 0 of 3 running"):
+        wait_until(lambda title=title: supervisor.says(f"TITLE pgbroker {title}"), title, seconds=60)
+    supervisor.send(signal.SIGTERM)
+    assert supervisor.wait() == 0

@@ -1,7 +1,10 @@
 """``pgbroker_worker`` as a person starts it; how it stops is told by tests/scenarios."""
 
+import re
 import signal
+from secrets import token_hex
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -9,6 +12,7 @@ from django_pgbroker import enqueue, job
 from django_pgbroker.domain.states import JobState
 from tests.maintenance.waiting import wait_until
 from tests.management.processes import manage
+from tests.scenarios.processes import ManageProcess, database_of_this_run
 
 
 @job("tests.management.noop")
@@ -66,6 +70,61 @@ def test_a_queue_that_is_not_declared_is_refused_with_those_that_are(broker_data
 def test_an_unknown_database_is_refused_with_the_names_that_exist(broker_database):
     with pytest.raises(CommandError, match=r"'elsewhere'.*default"):
         run("--database", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--types", "tests.managment.*"), "no job type fits 'tests.managment.*'"),
+        (("--types", ","), "no job type is named"),
+        (("--exclude-types", "*"), "no job type is left"),
+        (("--queues", "a:2,b", "--strict"), "write a without :2, or leave out --strict"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused_before_anything_starts(rows, arguments, message):
+    with pytest.raises(CommandError, match=re.escape(message)):
+        run(*arguments)
+    assert rows.one("select count(*) from pgbroker.worker") == 0
+
+
+def test_a_worker_takes_the_types_that_it_is_told_and_leaves_the_others(broker_database):
+    handle = enqueue("tests.management.noop")
+    run("--exclude-types", "tests.management.*")
+    assert handle.status() is JobState.PENDING
+    run("--types", "tests.management.*")
+    assert handle.status() is JobState.COMPLETED
+
+
+@pytest.fixture
+def narrow_role(rows):
+    """A role that may do what the owner may, by five connections."""
+    name = f"pgbroker_{token_hex(6)}"
+    owner = rows.one("select session_user")
+    rows.run(f'create role {name} login connection limit 5 in role "{owner}"')
+    yield name
+    rows.run(f"drop role {name}")
+
+
+@pytest.mark.parametrize("processes", [(), ("--processes", "2")])
+def test_more_connections_than_the_role_may_ever_have_are_refused_before_anything_is_registered(
+    rows, narrow_role, processes
+):
+    database = {**database_of_this_run(), "USER": narrow_role}
+    worker = ManageProcess(("pgbroker_worker", "--concurrency", "2", *processes), {}, database)
+    assert worker.wait(30) == 1
+    assert f"the role '{narrow_role}' allows 5: lower --processes or --concurrency" in worker.output
+    assert rows.one("select count(*) from pgbroker.worker") == 0
+
+
+def test_fewer_connections_than_may_be_needed_now_are_a_warning(rows, narrow_role):
+    database = {**database_of_this_run(), "USER": narrow_role}
+    with psycopg.connect(rows.gateway.connection.info.dsn, user=narrow_role):
+        worker = ManageProcess(
+            ("pgbroker_worker", "--concurrency", "1", "--no-maintenance", "--until-empty"), {}, database
+        )
+        assert worker.wait(30) == 0, worker.output
+    assert "At most 5 connections; the role " in worker.output
+    assert f"only 4 of the 5 connections that the role '{narrow_role}' allows are free now" in worker.output
 
 
 def test_it_does_the_duties_beside_its_jobs_unless_told_otherwise(rows):

@@ -32,6 +32,16 @@ def test_the_first_signal_drains_and_the_second_aborts(first, second):
         assert flags(stopping) == (True, True)
 
 
+def test_where_somebody_else_says_when_to_abort_signals_only_drain():
+    stopping = Stopping()
+    with stopping.on_signals(escalates=False):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGTERM)
+        assert flags(stopping) == (True, False)
+        stopping.request_abort()
+    assert flags(stopping) == (True, True)
+
+
 def test_a_signal_after_an_order_to_drain_aborts():
     stopping = Stopping()
     stopping.request_drain()

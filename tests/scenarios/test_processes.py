@@ -35,7 +35,7 @@ def stop_reasons():
 
 def test_a_killed_process_is_started_again_and_every_job_is_done(supervise, story):
     supervisor = supervise(3, "--concurrency", "2")
-    handles = [story.enqueue(jobs.sleepy, seconds=0.05) for _ in range(200)]
+    handles = [story.enqueue(jobs.sleepy, seconds=0.05) for _ in range(100)]
     victim = workers()[-1]
     wait_until(lambda: story.count("done") > 20, "they work", seconds=SECONDS)
     wait_until(lambda: Job.objects.filter(worker_id=victim.pk).exists(), "the victim holds jobs", seconds=SECONDS)
@@ -54,7 +54,7 @@ def test_a_killed_process_is_started_again_and_every_job_is_done(supervise, stor
 
 def test_sigterm_drains_all_processes_under_load(supervise, story):
     supervisor = supervise(3, "--concurrency", "2")
-    for _ in range(300):
+    for _ in range(150):
         story.enqueue(jobs.sleepy, seconds=0.1)
     wait_until(lambda: story.count("begun") > 10, "they work", seconds=SECONDS)
 
@@ -64,7 +64,7 @@ def test_sigterm_drains_all_processes_under_load(supervise, story):
     assert stop_reasons() == ["stopped"] * 3
     assert not Job.objects.filter(state=JobState.RUNNING).exists()
     assert story.count("begun") == story.count("done")
-    assert Job.objects.filter(state=JobState.PENDING, attempt=0).count() == 300 - story.count("done")
+    assert Job.objects.filter(state=JobState.PENDING, attempt=0).count() == 150 - story.count("done")
     assert not supervisor.says("supervisor.worker_restarted")
     assert supervisor.lines[-1].endswith("stopped.")
 

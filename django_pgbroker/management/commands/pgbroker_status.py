@@ -36,7 +36,7 @@ The text is columns parted by two spaces or more (awk -F '  +'). The exit status
 class Command(BaseCommand):
     """``manage.py pgbroker_status [--json] [--database ALIAS]``."""
 
-    help = "Shows queues (longest wait first), workers, and job types that no live worker knows."
+    help = "Shows queues (longest wait first), workers, and job types that no live worker takes."
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Add the description of the JSON to ``--help``."""

@@ -19,6 +19,7 @@ from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
 from django_pgbroker.management.own_command import repeat_command
 from django_pgbroker.management.start import check_connections, check_database
+from django_pgbroker.management.title import set_title
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.leash import follow_leash
@@ -137,6 +138,7 @@ class Command(BaseCommand):
         command = repeat_command(self._argv)
         self._announce(options, processes, with_maintenance=with_maintenance)
         _close_connections()
+        set_title(f"pgbroker supervisor: {processes} workers")
         supervisor = Supervisor(
             processes,
             lambda number, leash: [*command, "--process", f"{number}/{processes}:{leash}"],
@@ -147,7 +149,14 @@ class Command(BaseCommand):
         return status
 
     def _run_worker(self, options: WorkerOptions, place: Place | None, *, with_maintenance: bool) -> int:
-        worker = Worker(options)
+        who = f"pgbroker worker {place.number}/{place.processes}" if place else "pgbroker worker"
+        queues = ",".join(share.name for share in options.queues)
+
+        def show(running: int, is_draining: bool) -> None:
+            done = "draining, " if is_draining else ""
+            set_title(f"{who}: {queues}: {done}{running} of {options.concurrency} running")
+
+        worker = Worker(options, on_beat=show)
         if place:
             follow_leash(place.leash, worker.stopping)
         ended = threading.Event()

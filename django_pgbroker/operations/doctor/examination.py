@@ -23,6 +23,7 @@ EXAMINATIONS: dict[str, Callable[[Subject], Finding]] = {
     "workers": workers.examine_workers,
     "duties": workers.examine_duties,
     "unknown_types": workers.examine_unknown_types,
+    "untaken_types": workers.examine_untaken_types,
     "clocks": workers.examine_clocks,
     "horizon": sessions.examine_horizon,
     "dead_rows": tables.examine_dead_rows,

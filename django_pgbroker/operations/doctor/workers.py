@@ -3,8 +3,10 @@
 from django_pgbroker.domain.durations import describe_age
 from django_pgbroker.domain.presence import Presence
 from django_pgbroker.models import Worker
+from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.doctor.finding import Finding, Level, Subject, judge
-from django_pgbroker.operations.overview import QueueOverview, read_overview
+from django_pgbroker.operations.overview import UNKNOWN_TYPES_BATCH, QueueOverview, read_overview
+from django_pgbroker.store.overview import find_untaken_types
 
 #: A clock that is off by less is off by the way to the database.
 _SKEW_WARNING_SECONDS = 2.0
@@ -66,16 +68,32 @@ def examine_duties(subject: Subject) -> Finding:
 
 
 def examine_unknown_types(subject: Subject) -> Finding:
-    """Whether jobs wait that no live worker can run."""
+    """Whether jobs wait that no live worker takes."""
     unknown = read_overview(subject.database).unknown_types
     figures = {each.name: each.waiting for each in unknown}
     if not unknown:
         return Finding(Level.OK, "Live workers know the types of all waiting jobs.", figures=figures)
     return Finding(
         Level.WARNING,
-        f"{sum(figures.values()):,} jobs wait for types that no live worker knows: {', '.join(sorted(figures))}.",
-        "Deploy or start a worker whose code registers them; or, after a rename, add the old name to `aliases` of "
-        "@job.",
+        f"{sum(figures.values()):,} jobs wait for types that no live worker takes: {', '.join(sorted(figures))}.",
+        "Deploy or start a worker whose code registers them and whose --types and --exclude-types do not leave them "
+        "out; or, after a rename, add the old name to `aliases` of @job.",
+        figures,
+    )
+
+
+def examine_untaken_types(subject: Subject) -> Finding:
+    """Whether jobs wait in a queue where no live worker takes their type, by its --queues or --types."""
+    untaken = find_untaken_types(open_caller_gateway(subject.database), UNKNOWN_TYPES_BATCH)
+    figures = {"untaken": [{"queue": each.queue, "job_type": each.name, "waiting": each.waiting} for each in untaken]}
+    if not untaken:
+        return Finding(Level.OK, "Every job that waits is of a type that its queue's workers take.", figures=figures)
+    first = untaken[0]
+    return Finding(
+        Level.WARNING,
+        f"No live worker takes {first.name} in the queue {first.queue}, where {first.waiting:,} such jobs wait"
+        + (f"; nor {len(untaken) - 1:,} other types in their queues." if len(untaken) > 1 else "."),
+        "Start a worker that serves this queue and whose --types and --exclude-types do not leave the type out.",
         figures,
     )
 

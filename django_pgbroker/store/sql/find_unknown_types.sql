@@ -1,4 +1,5 @@
--- purpose: name the job types with waiting work that no live worker knows; nothing while no worker lives at all
+-- purpose: name the job types with waiting work that no live worker takes, for it does not know them or leaves them out;
+--          nothing while no worker lives at all
 -- params:  batch bigint (rows looked at: pending ones in the head of each queue, parked ones of each type),
 --          lost_after float8 (heartbeats)
 -- returns: name, waiting (among the rows looked at)
