@@ -161,3 +161,15 @@ def test_a_pooler_that_nobody_told_of_is_why_it_is_asked_for(bouncer):
         wait_until(lambda: bouncer.count_waiting() == 0, "nobody waits")
         [traces] = read_traces(bouncer).values()
     assert traces.settings["enable_seqscan"] == "off"
+
+
+def test_a_transaction_that_stands_still_is_ended_by_the_server_where_it_knows_how(behind):
+    gateway = open_gateway("default", "test", transaction_timeout="300ms")
+    try:
+        if gateway.connection.info.server_version < 170_000:
+            assert gateway.fetch_one("is_installed") == (True,), "the setting is not sent"
+            return
+        with pytest.raises(errors.TransactionTimeout), gateway.transaction():
+            gateway.connection.execute("select pg_sleep(60)")
+    finally:
+        gateway.connection.close()

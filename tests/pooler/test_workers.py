@@ -1,5 +1,6 @@
 """Workers that reach the database through PgBouncer in transaction mode alone (B055)."""
 
+import json
 import signal
 from collections import Counter
 
@@ -8,6 +9,7 @@ from django_pgbroker.models import ArchivedJob, Execution
 from tests.maintenance.waiting import wait_until
 from tests.pooler.traces import CLEAN, count_session_locks, read_traces
 from tests.scenarios import jobs
+from tests.scenarios.processes import ManageProcess
 
 FAULTS = ("Traceback", "already exists", "does not exist", "lease.lost", "worker.database_lost", "maintenance.failed")
 
@@ -176,3 +178,19 @@ def test_another_client_that_spoils_the_server_connections_disturbs_nothing(boun
             wait_until(lambda handles=handles: is_done(handles), f"round {round_number} has run", seconds=30)
     assert set(Execution.objects.values_list("outcome", "attempt")) == {(Outcome.COMPLETED, 1)}
     assert_none_says([worker], *FAULTS)
+
+
+def test_a_fresh_database_is_migrated_through_it_and_the_doctor_sees_all_of_it(bouncer, rows):
+    rows.run("drop database if exists pgbroker_pooled")
+    rows.run("create database pgbroker_pooled")
+    database = {**bouncer.database, "NAME": "pgbroker_pooled"}
+    more = {"DJANGO_SETTINGS_MODULE": "tests.pooler.settings", "POOLER_DIRECT": json.dumps(bouncer.direct)}
+    try:
+        for arguments in [("migrate", "--verbosity", "0"), ("pgbroker_worker", "--until-empty"), ("pgbroker_doctor",)]:
+            process = ManageProcess(arguments, {"TRANSACTION_POOLER": True}, database, more)
+            assert process.wait(60) == 0 or arguments == ("pgbroker_doctor",), process.output
+        assert "partitions" in process.output
+        assert not process.says("Could not be seen"), process.output
+    finally:
+        bouncer.kill()
+        rows.run("drop database pgbroker_pooled with (force)")
