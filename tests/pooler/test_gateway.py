@@ -116,7 +116,8 @@ def test_a_role_is_assumed_for_the_transaction_alone(behind):
     assert list(read_traces(behind).values()) == [CLEAN]
 
 
-def test_options_that_the_pooler_would_refuse_are_not_sent(behind):
+def test_options_that_the_pooler_would_refuse_are_not_sent(behind, monkeypatch):
+    monkeypatch.setenv("PGOPTIONS", "-c work_mem=6MB")
     connection.settings_dict["OPTIONS"]["options"] = "-c work_mem=5MB"
     gateway = open_gateway("default", "test")
     try:
