@@ -60,8 +60,7 @@ def open_connection(alias: str, role: str, **session_settings: str) -> psycopg.C
         psycopg.OperationalError: the server cannot be reached.
     """
     wrapper = connections[alias]
-    options = wrapper.get_connection_params().get("options", "")
-    connection = _connect(wrapper, role, prepare_threshold=0, options=options)
+    connection = _connect(wrapper, role, is_pooled=False)
     _set_up(connection, _compose_settings(connection, wrapper, session_settings, is_local=False))
     return connection
 
@@ -74,21 +73,24 @@ def open_gateway(alias: str, role: str, **session_settings: str) -> Gateway:
     if not get_settings().is_pooled(alias):
         return Gateway(open_connection(alias, role, **session_settings))
     wrapper = connections[alias]
-    connection = _connect(wrapper, role, prepare_threshold=None)
+    connection = _connect(wrapper, role, is_pooled=True)
     settings = _compose_settings(connection, wrapper, session_settings, is_local=True)
     _set_up(connection, settings)
     return PooledGateway(connection, settings)
 
 
-def _connect(wrapper: BaseDatabaseWrapper, role: str, **wishes: Any) -> BoundedConnection:
+def _connect(wrapper: BaseDatabaseWrapper, role: str, *, is_pooled: bool) -> BoundedConnection:
     params = wrapper.get_connection_params()
-    for unused in ("cursor_factory", "context", "prepare_threshold", "options"):
+    for unused in ("cursor_factory", "context", "prepare_threshold"):
         params.pop(unused, None)
+    options = params.pop("options", "")
     connection = BoundedConnection.connect(
         **{**_KEEPALIVES, **params},
-        **wishes,
         autocommit=True,
+        prepare_threshold=None if is_pooled else 0,
         application_name=f"pgbroker {role}"[:_NAME_LIMIT],
+        # a pooler refuses them; given in any case, so that those of the environment (PGOPTIONS) never count
+        options="" if is_pooled else options,
     )
     connection.adapters.register_dumper(int, Int8Dumper)
     return connection
@@ -112,5 +114,9 @@ def _compose_settings(
 def _set_up(connection: BoundedConnection, settings: sql.Composed) -> None:
     """Make the settings, and learn from them how long the server may be silent."""
     limit = sql.SQL(", extract(epoch from current_setting('statement_timeout')::interval)::float8")
-    *_, seconds = connection.execute(settings + limit, prepare=False).fetchall()[0]
+    try:
+        *_, seconds = connection.execute(settings + limit, prepare=False).fetchall()[0]
+    except BaseException:
+        connection.close()
+        raise
     connection.silence_seconds = seconds + min(seconds, _GRACE_SECONDS) if seconds else None

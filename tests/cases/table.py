@@ -41,7 +41,6 @@ _ODD_RESULTS = (
     "cases/test_b066_values.py::"
     "test_b066_b067_b068_b069_a_result_without_json_form_leaves_the_job_completed_and_says_why"
 )
-_POOLED = "pooler/test_workers.py::test_b055_four_workers_run_200_jobs_once_each_and_leave_nothing_behind"
 
 CASES: dict[str, Case] = {
     **_SCHEDULED,
@@ -179,7 +178,7 @@ CASES: dict[str, Case] = {
             "management/test_doctor.py::test_the_holder_of_an_old_snapshot_is_named_with_the_way_to_end_it",
         ),
     ),
-    "B055": Case("a transaction pooler breaks locks and LISTEN", (_POOLED,)),
+    "B055": Case("a transaction pooler", ("pooler/test_workers.py::test_b055_200_jobs_run_once_and_leave_no_trace",)),
     "B056": Case(
         "32-bit identities",
         (

@@ -116,7 +116,8 @@ def test_a_role_is_assumed_for_the_transaction_alone(behind):
     assert list(read_traces(behind).values()) == [CLEAN]
 
 
-def test_options_that_the_pooler_would_refuse_are_not_sent(behind):
+def test_options_that_the_pooler_would_refuse_are_not_sent(behind, monkeypatch):
+    monkeypatch.setenv("PGOPTIONS", "-c work_mem=6MB")
     connection.settings_dict["OPTIONS"]["options"] = "-c work_mem=5MB"
     gateway = open_gateway("default", "test")
     try:
@@ -161,3 +162,15 @@ def test_a_pooler_that_nobody_told_of_is_why_it_is_asked_for(bouncer):
         wait_until(lambda: bouncer.count_waiting() == 0, "nobody waits")
         [traces] = read_traces(bouncer).values()
     assert traces.settings["enable_seqscan"] == "off"
+
+
+def test_a_transaction_that_stands_still_is_ended_by_the_server_where_it_knows_how(behind):
+    gateway = open_gateway("default", "test", transaction_timeout="300ms")
+    try:
+        if gateway.connection.info.server_version < 170_000:
+            assert gateway.fetch_one("is_installed") == (True,), "the setting is not sent"
+            return
+        with pytest.raises(errors.TransactionTimeout), gateway.transaction():
+            gateway.connection.execute("select pg_sleep(60)")
+    finally:
+        gateway.connection.close()

@@ -124,10 +124,9 @@ def test_looks_have_an_end_and_never_take_what_the_worker_holds(session, noop, m
     assert stray.status() is JobState.RUNNING, "its lease brings it back"
 
 
-def test_a_direct_connection_needs_no_later_look(session, noop, settings, monkeypatch):
+def test_a_direct_connection_needs_no_later_look(noop, broker_database, monkeypatch):
     monkeypatch.setattr(doubt, "_LATE_SECONDS", (0,))
-    settings.PGBROKER = {}
-    direct = open_session(session.options)
+    direct = open_session(WorkerOptions(parse_queues("default")))
     try:
         stray = noop.enqueue()
         claim_one(direct)

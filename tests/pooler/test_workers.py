@@ -1,5 +1,6 @@
 """Workers that reach the database through PgBouncer in transaction mode alone (B055)."""
 
+import json
 import signal
 from collections import Counter
 
@@ -8,6 +9,7 @@ from django_pgbroker.models import ArchivedJob, Execution
 from tests.maintenance.waiting import wait_until
 from tests.pooler.traces import CLEAN, count_session_locks, read_traces
 from tests.scenarios import jobs
+from tests.scenarios.processes import ManageProcess
 
 FAULTS = ("Traceback", "already exists", "does not exist", "lease.lost", "worker.database_lost", "maintenance.failed")
 
@@ -32,13 +34,17 @@ def outcomes(handle):
     return [Outcome(execution.outcome) for execution in found]
 
 
+def wait_until_each_says(workers, text, times):
+    wait_until(lambda: all(worker.output.count(text) >= times for worker in workers), f"each says {text}", seconds=30)
+
+
 def assert_none_says(workers, *faults):
     for worker in workers:
         for fault in faults:
             assert not worker.says(fault), worker.output
 
 
-def test_b055_four_workers_run_200_jobs_once_each_and_leave_nothing_behind(bouncer, start, story, rows):
+def test_b055_200_jobs_run_once_and_leave_no_trace(bouncer, start, story, rows):
     workers = [start(bouncer, "--concurrency", "4", wait=False) for _ in range(4)]
     for worker in workers:
         worker.wait_until_ready()
@@ -121,14 +127,15 @@ def test_a_pooler_that_is_killed_and_comes_back_under_load_loses_nothing(bouncer
     workers = [start(bouncer, "--concurrency", "4", wait=False, LEASE_SECONDS=10) for _ in range(2)]
     for worker in workers:
         worker.wait_until_ready()
-    handles = [story.enqueue(jobs.sleepy, seconds=0.02) for _ in range(300)]
+    handles = []
     for times in (1, 2):
-        wait_until(lambda times=times: story.count("done") > times * 70, "they are at work", seconds=60)
+        done = story.count("done")
+        handles += [story.enqueue(jobs.sleepy, seconds=0.1) for _ in range(100)]
+        wait_until(lambda done=done: story.count("done") > done + 5, "they are at work")
         bouncer.kill()
-        for worker in workers:
-            lost = lambda worker=worker, times=times: worker.output.count("worker.database_lost") >= times  # noqa: E731
-            wait_until(lost, "it has noticed")
+        wait_until_each_says(workers, "worker.database_lost", times)
         bouncer.start()
+        wait_until_each_says(workers, "worker.database_back", times)
     wait_until(lambda: all(each.status() >= JobState.COMPLETED for each in handles), "all have ended", seconds=60)
     completed = Execution.objects.filter(outcome=Outcome.COMPLETED).values_list("job_id", flat=True)
     assert max(Counter(completed).values()) == 1
@@ -171,3 +178,19 @@ def test_another_client_that_spoils_the_server_connections_disturbs_nothing(boun
             wait_until(lambda handles=handles: is_done(handles), f"round {round_number} has run", seconds=30)
     assert set(Execution.objects.values_list("outcome", "attempt")) == {(Outcome.COMPLETED, 1)}
     assert_none_says([worker], *FAULTS)
+
+
+def test_a_fresh_database_is_migrated_through_it_and_the_doctor_sees_all_of_it(bouncer, rows):
+    rows.run("drop database if exists pgbroker_pooled")
+    rows.run("create database pgbroker_pooled")
+    database = {**bouncer.database, "NAME": "pgbroker_pooled"}
+    more = {"DJANGO_SETTINGS_MODULE": "tests.pooler.settings", "POOLER_DIRECT": json.dumps(bouncer.direct)}
+    try:
+        for arguments in [("migrate", "--verbosity", "0"), ("pgbroker_worker", "--until-empty"), ("pgbroker_doctor",)]:
+            process = ManageProcess(arguments, {"TRANSACTION_POOLER": True}, database, more)
+            assert process.wait(60) == 0 or arguments == ("pgbroker_doctor",), process.output
+        assert "partitions" in process.output
+        assert not process.says("Could not be seen"), process.output
+    finally:
+        bouncer.kill()
+        rows.run("drop database pgbroker_pooled with (force)")

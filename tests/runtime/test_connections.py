@@ -7,6 +7,10 @@ import pytest
 from django.db import connections
 
 from django_pgbroker.runtime.connections import open_connection, open_gateway
+from tests.maintenance.connections import rows
+from tests.maintenance.waiting import wait_until
+
+__all__ = ["rows"]
 
 
 @pytest.fixture
@@ -96,6 +100,14 @@ def test_options_of_the_alias_are_kept_where_the_broker_has_no_wish_of_its_own(b
 def test_a_role_that_the_alias_assumes_is_assumed(broker_database, alias):
     with open_connection(alias(assume_role="pg_monitor"), "test") as connection:
         assert connection.execute("select current_user").fetchone()[0] == "pg_monitor"
+
+
+def test_a_connection_whose_settings_are_refused_is_closed(broker_database, alias, rows):
+    with pytest.raises(psycopg.Error, match="no_such_role") as refusal:
+        open_connection(alias(assume_role="no_such_role"), "refused")
+    opened = "select count(*) from pg_stat_activity where application_name = 'pgbroker refused'"
+    wait_until(lambda: rows.one(opened) == 0, "its server process is gone")
+    assert refusal.traceback, "it is kept until here, and its frames with it"
 
 
 def test_a_pool_and_server_side_binding_of_the_alias_are_none_of_its_business(broker_database, alias):
