@@ -13,9 +13,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def bench():
-    """A long run in full swing."""
-    process = start_bench("churn", "--seconds", "300")
+def bench(request):
+    """A long run in full swing, of churn where a test names nothing else."""
+    process = start_bench(getattr(request, "param", "churn"), "--seconds", "300")
     try:
         wait_until(lambda: count_sessions(process.pid, "heartbeat") == 1, "its worker is there", seconds=60)
         yield process
@@ -51,6 +51,8 @@ def test_a_worker_that_dies_ends_the_bench_with_a_reason(bench):
     check_nothing_is_left(bench.pid)
 
 
+# a worker that tells nothing is not ended by a broken pipe
+@pytest.mark.parametrize("bench", ["idle"], indirect=True)
 def test_workers_end_when_the_bench_is_killed(bench):
     assert len(worker_processes(bench.pid)) == 1
     bench.kill()
