@@ -54,7 +54,7 @@ where datname = current_database() and pid <> pg_backend_pid() and backend_type 
 
 
 def settings_for_bench(**changes: Any) -> override_settings:
-    """The project's settings, but for its names of queues, which the bench has its own of.
+    """The project's settings, but for its names of queues, which the bench has its own of, and with notifications.
 
     ``DEBUG`` is off: Django would keep the text of every statement.
 
@@ -62,7 +62,7 @@ def settings_for_bench(**changes: Any) -> override_settings:
         changes: further keys of ``settings.PGBROKER``.
     """
     given = {key: value for key, value in getattr(settings, "PGBROKER", {}).items() if key not in ("QUEUES", "ROUTES")}
-    return override_settings(DEBUG=False, PGBROKER={**given, **changes})
+    return override_settings(DEBUG=False, PGBROKER={**given, "LISTEN": True, **changes})
 
 
 @contextmanager
