@@ -15,7 +15,7 @@ LOCKS = Path(__file__).parent.parent / ".tools"
 
 
 #: Folders whose tests start whole projects and processes: together they take as long as all others.
-SLOW = {"cases", "drills", "example", "histories", "migrations", "pooler", "versions"}
+SLOW = {"bench", "cases", "drills", "example", "histories", "migrations", "pooler", "versions"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -66,7 +66,7 @@ class ChurnReport(Report):
         """The figures in one line for people."""
         snapshot = ""
         if self.snapshot_ratio is not None:
-            snapshot = f", {self.snapshot_ratio:.2f} times that beside a snapshot of {self.old_snapshot_seconds:g} s"
+            snapshot = f" ({self.snapshot_ratio:.2f} times as much beside an old snapshot)"
         return (
             f"{self.jobs_per_second:,.0f} jobs/s, job table and indexes {self.growth_ratio:.2f} times what they were "
             f"after the first minute, claims p50 {self.p50_ms:.2f} ms, p99 {self.p99_ms:.2f}{snapshot} "

@@ -1,22 +1,38 @@
-"""Keep Ctrl-C out of where it would leave something behind."""
+"""Let SIGTERM end a bench as Ctrl-C does, and keep both out of where they would leave something behind."""
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+
+type _Handler = Callable[[int, FrameType | None], object] | int
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Within this block SIGTERM raises KeyboardInterrupt, so that everything is put away."""
+    with _handled_by(signal.default_int_handler, signal.SIGTERM):
+        yield
 
 
 @contextmanager
 def no_interrupts() -> Iterator[None]:
-    """Within this block Ctrl-C does nothing: what is being put away is put away to the end."""
-    if threading.current_thread() is not threading.main_thread():
+    """Within this block neither Ctrl-C nor SIGTERM does anything: what is being put away is put away to the end."""
+    with _handled_by(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM):
         yield
-        return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _handled_by(handler: _Handler, *numbers: signal.Signals) -> Iterator[None]:
+    """Only a main thread may say how signals are handled; in another one nothing changes."""
+    is_main = threading.current_thread() is threading.main_thread()
+    previous = {number: signal.signal(number, handler) for number in numbers if is_main}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, former in previous.items():
+            signal.signal(number, former)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from django_pgbroker.bench.errors import BenchError
 from django_pgbroker.store.gateway import Gateway
 
 
@@ -32,8 +33,10 @@ def percentile(samples: Sequence[float], percent: float) -> float:
     """The smallest sample that ``percent`` of all samples do not exceed.
 
     Raises:
-        IndexError: there is no sample.
+        BenchError: there is no sample.
     """
+    if not samples:
+        raise BenchError("nothing was seen in a part of the run; make it longer")
     return sorted(samples)[max(math.ceil(len(samples) * percent / 100) - 1, 0)]
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from django.conf import settings
@@ -57,13 +57,15 @@ where datname = current_database() and pid <> pg_backend_pid() and backend_type 
 
 
 def settings_for_bench(**changes: Any) -> override_settings:
-    """The project's settings of the broker, but for its names of queues, which the bench has its own of.
+    """The project's settings, but for its names of queues, which the bench has its own of, and with notifications.
+
+    ``DEBUG`` is off: Django would keep the text of every statement.
 
     Args:
         changes: further keys of ``settings.PGBROKER``.
     """
     given = {key: value for key, value in getattr(settings, "PGBROKER", {}).items() if key not in ("QUEUES", "ROUTES")}
-    return override_settings(PGBROKER={**given, **changes})
+    return override_settings(DEBUG=False, PGBROKER={**given, "LISTEN": True, **changes})
 
 
 @contextmanager
@@ -89,18 +91,18 @@ def scratch_database(alias: str) -> Iterator[Gateway]:
 def _another_database(alias: str) -> Iterator[None]:
     wrapper = connections[alias]
     name, test_settings = wrapper.settings_dict["NAME"], wrapper.settings_dict["TEST"]
-    wrapper.settings_dict["TEST"] = {**test_settings, "NAME": f"pgbroker_bench_{os.getpid()}"}
+    scratch_name = f"pgbroker_bench_{os.getpid()}"
+    wrapper.settings_dict["TEST"] = {**test_settings, "NAME": scratch_name}
     try:
         _create(wrapper)
         yield
     finally:
         with no_interrupts():
-            if wrapper.settings_dict["NAME"] != name:
-                close_announcer(_CLOSE_SECONDS)
-                with suppress(Error), wrapper.cursor() as cursor:
-                    cursor.execute(_DISMISS)
-                wrapper.creation.destroy_test_db(name, verbosity=0)
-            wrapper.settings_dict["TEST"] = test_settings
+            close_announcer(_CLOSE_SECONDS)
+            is_sure_to_exist = wrapper.settings_dict["NAME"] == scratch_name
+            with nullcontext() if is_sure_to_exist else suppress(Error):
+                _drop(wrapper, scratch_name, name)
+            wrapper.settings_dict.update(NAME=name, TEST=test_settings)
 
 
 def _create(wrapper: BaseDatabaseWrapper) -> None:
@@ -109,6 +111,14 @@ def _create(wrapper: BaseDatabaseWrapper) -> None:
     except SystemExit:
         # Django's way out of a failed CREATE DATABASE, for test runners
         raise BenchError("the bench makes a database of its own; give its role CREATEDB (the error is above)") from None
+
+
+def _drop(wrapper: BaseDatabaseWrapper, scratch_name: str, name: str) -> None:
+    wrapper.close()
+    wrapper.settings_dict["NAME"] = scratch_name
+    with wrapper.cursor() as cursor:
+        cursor.execute(_DISMISS)
+    wrapper.creation.destroy_test_db(name, verbosity=0)
 
 
 def empty_tables(gateway: Gateway) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from django_pgbroker.bench.drain import measure_drain
 from django_pgbroker.bench.enqueue import measure_enqueue
 from django_pgbroker.bench.floor import floor_statements
 from django_pgbroker.bench.idle import measure_idle
+from django_pgbroker.bench.interrupts import sigterm_interrupts
 from django_pgbroker.bench.latency import measure_latency
 from django_pgbroker.bench.processes import measure_processes
 from django_pgbroker.bench.report import Report
@@ -136,6 +137,9 @@ class Command(BaseCommand):
                     default=option.default,
                     help=f"{option.help} (default: {option.default:,g})",
                 )
+            for common in ("--settings", "--pythonpath"):
+                # Django has read them before; they may stand behind the measurement too
+                one.add_argument(common, default=SUPPRESS, help=SUPPRESS)
             one.add_argument("--json", action="store_true", help="print one JSON object, and progress to stderr")
             one.add_argument("--database", help="alias whose server is used (default: PGBROKER['DATABASE'])")
             if what == "drain":
@@ -169,8 +173,10 @@ class Command(BaseCommand):
             output.write(line)
             output.flush()
 
+        tell(f"{what}: in a database made for it, which takes a few seconds")
         try:
-            report = MEASUREMENTS[what].run(alias, **own, tell=tell)
+            with sigterm_interrupts():
+                report = MEASUREMENTS[what].run(alias, **own, tell=tell)
         except PgbrokerError as error:
             raise CommandError(str(error)) from error
         except (Error, psycopg.Error) as error:
