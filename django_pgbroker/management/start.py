@@ -29,22 +29,19 @@ def check_database(alias: str) -> None:
         _disconnect(alias)
 
 
-def check_connections(
-    options: WorkerOptions, processes: int, *, with_maintenance: bool, asks_limits: bool = True
-) -> Budget:
+def check_connections(options: WorkerOptions, processes: int, *, with_maintenance: bool) -> Budget:
     """Refuse to start more than the server could ever serve; one that is away is not asked.
 
     Args:
         options: of each worker process.
         processes: how many are to run.
-        with_maintenance: whether the first of them runs the duties.
-        asks_limits: false behind a pooler, whose server connections are not the workers'.
+        with_maintenance: whether the first of them run the duties.
 
     Raises:
         ConfigurationError: they need more connections than some limit allows.
     """
     try:
-        budget = make_budget(options, processes, with_maintenance=with_maintenance, asks_limits=asks_limits)
+        budget = make_budget(options, processes, with_maintenance=with_maintenance)
     except Error:
         budget = make_budget(options, processes, with_maintenance=with_maintenance, asks_limits=False)
     finally:

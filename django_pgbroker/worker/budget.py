@@ -14,6 +14,9 @@ from django_pgbroker.worker.options import WorkerOptions
 #: Of each process: turns, heartbeats, and announcements while there are some.
 _ALWAYS = 3
 
+#: So many of the processes of one supervisor run the duties: one may die, and they go on.
+DUTY_PROCESSES = 2
+
 #: What psycopg's pool takes where the settings do not say how large it is.
 _POOL_SIZE = 4
 
@@ -79,21 +82,23 @@ def make_budget(
     Args:
         options: of each process.
         processes: how many run.
-        with_maintenance: whether the first of them runs the duties.
-        asks_limits: false behind a pooler, whose server connections are not the workers'.
+        with_maintenance: whether the first of them run the duties.
+        asks_limits: whether the server can be asked; behind a pooler it never is, for the connections are the pooler's.
 
     Raises:
         django.db.DatabaseError, django.db.InterfaceError: as the server answered.
     """
-    pool = connections[options.database].settings_dict["OPTIONS"].get("pool")
+    alias, settings = options.database, options.settings
+    pool = connections[alias].settings_dict["OPTIONS"].get("pool")
     needed = count_connections(
         options.concurrency,
         processes,
-        has_listener=options.settings.listen,
+        has_listener=settings.listen and settings.listener_alias(alias) == alias,
         has_maintenance=with_maintenance,
         pool=pool,
     )
-    return Budget(needed, find_connection_limits(CallerGateway(options.database)) if asks_limits else ())
+    is_known = asks_limits and not settings.is_pooled(alias)
+    return Budget(needed, find_connection_limits(CallerGateway(alias)) if is_known else ())
 
 
 def count_connections(
@@ -110,11 +115,11 @@ def count_connections(
         concurrency: slots of each process; a handler holds one connection of Django's.
         processes: how many run.
         has_listener: whether they LISTEN.
-        has_maintenance: whether the first of them runs the duties.
+        has_maintenance: whether the first of them run the duties.
         pool: ``OPTIONS["pool"]`` of the alias.
     """
     of_one = _ALWAYS + has_listener + _count_of_handlers(concurrency, pool)
-    return processes * of_one + has_maintenance
+    return processes * of_one + (min(processes, DUTY_PROCESSES) if has_maintenance else 0)
 
 
 def _count_of_handlers(concurrency: int, pool: Mapping[str, Any] | bool | None) -> int:

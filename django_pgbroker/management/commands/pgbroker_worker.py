@@ -104,8 +104,8 @@ class Command(BaseCommand):
             worker_options = _read_options(**options)
             check_database(worker_options.database)
             if process:
-                is_first = process.number == 1
-                status = self._run_worker(worker_options, process, with_maintenance=is_first and not no_maintenance)
+                has_duties = process.number <= DUTY_PROCESSES and not no_maintenance
+                status = self._run_worker(worker_options, process, with_maintenance=has_duties)
             elif processes is None:
                 self._announce(worker_options, None, with_maintenance=not no_maintenance)
                 status = self._run_worker(worker_options, None, with_maintenance=not no_maintenance)
