@@ -4,8 +4,15 @@ import os
 import signal
 
 import pytest
+from django.db import connection
 
-from tests.bench.processes import check_nothing_is_left, count_sessions, processes_of_session, start_bench
+from tests.bench.processes import (
+    check_nothing_is_left,
+    count_sessions,
+    processes_of_session,
+    scratch_name,
+    start_bench,
+)
 from tests.maintenance.waiting import wait_until
 
 # In one transaction pg_stat_activity would never change.
@@ -23,6 +30,8 @@ def bench(request):
         for process_id in processes_of_session(process.pid):
             os.kill(process_id, signal.SIGKILL)
         process.communicate()
+        with connection.cursor() as cursor:
+            cursor.execute(f"drop database if exists {scratch_name(process.pid)} with (force)")
 
 
 def test_ctrl_c_ends_everything(bench):
