@@ -93,7 +93,7 @@ def make_budget(
     needed = count_connections(
         options.concurrency,
         processes,
-        has_listener=settings.listen and settings.listener_alias(alias) == alias,
+        has_listener=settings.listen and settings.listening_alias(alias) == alias,
         has_maintenance=with_maintenance,
         pool=pool,
     )

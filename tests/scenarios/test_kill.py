@@ -21,7 +21,7 @@ def start_three(start, request):
     """Starts three workers with one slot each, by three commands or by one.
 
     Answers how many commands live, and how many seconds a lapsed job may wait: under one command the duties may die
-    with the first process, and come back with the next one.
+    with the first two processes, and come back with the next ones.
     """
 
     def start_three():

@@ -17,11 +17,11 @@ DATABASE = ConnectionLimit("database", "shop_db", allowed=50, used=45)
 @pytest.mark.parametrize(
     ("concurrency", "processes", "has_listener", "has_maintenance", "needed"),
     [
-        # turns, heartbeats and announcements of each process; LISTEN; the duties of the first one; the slots
+        # turns, heartbeats and announcements of each process; LISTEN; the duties of the first two; the slots
         (10, 1, True, True, 3 + 1 + 1 + 10),
         (10, 1, False, True, 3 + 1 + 10),
         (10, 1, True, False, 3 + 1 + 10),
-        (10, 3, True, True, 3 * (3 + 1 + 10) + 1),
+        (10, 3, True, True, 3 * (3 + 1 + 10) + 2),
         (1, 64, False, False, 64 * (3 + 1)),
     ],
 )

@@ -22,6 +22,7 @@ from django_pgbroker.management.start import check_connections, check_database
 from django_pgbroker.management.title import set_title
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.stopping import ignore_signals
+from django_pgbroker.worker.budget import DUTY_PROCESSES
 from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
