@@ -95,14 +95,14 @@ def setting_for(name: str) -> str:
 def test_what_neither_the_call_nor_the_job_type_says_is_the_setting_that_the_page_names(setting, value, attribute):
     assert f"`{setting.upper()}`" in DECLARED
 
-    spec = decide(declare(), {}, JobOptions(), replace(Settings(), **{setting: value}))
+    spec = decide(declare(), JobOptions(), replace(Settings(), **{setting: value}))
 
     assert getattr(spec, attribute) == value
 
 
 def test_what_the_call_does_not_say_is_the_job_types_where_the_page_says_so_and_else_nothing():
     said = {"queue": "q", "priority": 3, "max_attempts": 4, "timeout": 5}
-    spec = decide(declare(**said), {}, JobOptions(), Settings())
+    spec = decide(declare(**said), JobOptions(), Settings())
 
     assert {name for name, (default, _) in table(GIVEN).items() if default == "the job type's"} == set(said)
     assert (spec.queue, spec.priority, spec.max_attempts, spec.timeout_seconds) == ("q", 3, 4, 5)
@@ -126,10 +126,10 @@ def test_a_default_of_a_job_type_may_be_at_its_bounds_and_not_beyond(name, bound
 def test_an_option_of_a_job_may_be_at_its_bounds_and_not_beyond(name, bounds):
     allowed, refused = values(bounds)
     for value in allowed:
-        decide(declare(), {}, JobOptions(**{name: value}), Settings())
+        decide(declare(), JobOptions(**{name: value}), Settings())
     for value in refused:
         with pytest.raises(REFUSED):
-            decide(declare(), {}, JobOptions(**{name: value}), Settings())
+            decide(declare(), JobOptions(**{name: value}), Settings())
 
 
 def test_the_page_lists_all_that_a_context_has():

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from django_pgbroker.domain.options import Instant
+from django_pgbroker.domain.options import NOT_GIVEN, Instant
 
 
 class JobSpec(NamedTuple):
     """What the enqueue statement needs.
 
     Args:
-        arguments: JSON text.
+        arguments: JSON text; added last.
         available: when it may start; open means now.
         expires: latest start; open means never.
         deadline: latest finish; open means never.
@@ -18,7 +18,6 @@ class JobSpec(NamedTuple):
     queue: str
     job_type: str
     tenant: str
-    arguments: str
     version: int
     priority: int
     max_attempts: int
@@ -28,3 +27,12 @@ class JobSpec(NamedTuple):
     deadline: Instant
     correlation_id: str | None
     created_by: str | None
+    arguments: str = "{}"
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a start, an expiry or a deadline is given."""
+        return (self.available, self.expires, self.deadline) != _UNTIMED
+
+
+_UNTIMED = (NOT_GIVEN, NOT_GIVEN, NOT_GIVEN)

@@ -30,7 +30,7 @@ _OTHER_WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class JobOptions:
     """What a caller may say about one job; ``None`` leaves it to the job type and the settings.
 
@@ -69,6 +69,8 @@ class JobOptions:
         for name in ("expires", "deadline"):
             _check_after(name, getattr(self, name), begin)
 
+
+NO_OPTIONS = JobOptions()
 
 #: The keywords of ``using()`` and ``enqueue()``: the options, and the alias of the database.
 OPTION_NAMES = (*(each.name for each in fields(JobOptions)), "using")

@@ -1,13 +1,16 @@
 """Put one job into a queue, in the caller's transaction. The verb behind ``enqueue()`` and ``JobType.enqueue()``."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Never
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
+from django.core.signals import setting_changed
 from django.db import DatabaseError, InterfaceError
 
 from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, Settings, get_settings
@@ -15,6 +18,7 @@ from django_pgbroker.domain.errors import InvalidOption, InvalidPayload, Unknown
 from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.domain.names import DEFAULT_TENANT, check_queue_name, check_tenant_name, suggest
 from django_pgbroker.domain.options import (
+    NO_OPTIONS,
     NOT_GIVEN,
     OPTION_NAMES,
     Duration,
@@ -40,6 +44,8 @@ from django_pgbroker.store.enqueue import enqueue_job
 from django_pgbroker.store.errors import EnqueueConflict, wrap_database_error
 
 NO_ARGUMENTS: Mapping[str, object] = MappingProxyType({})
+
+_NONE_GIVEN = (None,) * len(fields(JobOptions))
 
 
 def enqueue(
@@ -82,11 +88,10 @@ def enqueue(
         raise InvalidOption(
             f"{describe_unknown(name, OPTION_NAMES)} The handler's arguments go into the dict before it"
         )
-    options = JobOptions(
-        queue=queue, priority=priority, delay=delay, run_at=run_at, expires=expires, timeout=timeout,
-        deadline=deadline, max_attempts=max_attempts, tenant=tenant, correlation_id=correlation_id,
-        created_by=created_by,
+    given = (
+        queue, priority, delay, run_at, expires, timeout, deadline, max_attempts, tenant, correlation_id, created_by,
     )  # fmt: skip
+    options = NO_OPTIONS if given == _NONE_GIVEN else JobOptions(*given)
     known = job_type if isinstance(job_type, JobType) else registry.get(job_type)
     if not isinstance(arguments, Mapping):
         raise InvalidPayload(
@@ -124,7 +129,8 @@ async def aenqueue(
 def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOptions, using: str | None) -> JobHandle:
     """Store a job whose arguments are bound already. Raises as ``enqueue`` does."""
     settings = get_settings()
-    spec = decide(job_type, arguments, options, settings)
+    spec = _decide_by_defaults(job_type) if options is NO_OPTIONS else decide(job_type, options, settings)
+    spec = spec._replace(arguments=encode_arguments(arguments, settings.payload_limit_bytes))
     gateway = open_caller_gateway(using or settings.database)
     try:
         job_id = enqueue_job(gateway, spec)
@@ -145,13 +151,25 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
     return JobHandle(job_id, gateway.alias)
 
 
-def decide(job_type: JobType, arguments: Mapping[str, object], options: JobOptions, settings: Settings) -> JobSpec:
-    """Everything about a job, from what the caller, the job type and the settings say, in this order."""
+@lru_cache(maxsize=1024)
+def _decide_by_defaults(job_type: JobType) -> JobSpec:
+    """What ``decide`` says of most jobs, once for each job type."""
+    return decide(job_type, NO_OPTIONS, get_settings())
+
+
+def _forget_defaults(**_: object) -> None:
+    _decide_by_defaults.cache_clear()
+
+
+setting_changed.connect(_forget_defaults)
+
+
+def decide(job_type: JobType, options: JobOptions, settings: Settings) -> JobSpec:
+    """All of a job but its arguments, from what the caller, the job type and the settings say, in this order."""
     return JobSpec(
         queue=_decide_queue(job_type, options.queue, settings),
         job_type=job_type.name,
         tenant=DEFAULT_TENANT if options.tenant is None else check_tenant_name(options.tenant),
-        arguments=encode_arguments(arguments, settings.payload_limit_bytes),
         version=job_type.version,
         priority=_decide_priority(job_type, options.priority, settings),
         max_attempts=read_whole(

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Never
 
@@ -13,6 +13,7 @@ from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
 from django_pgbroker.domain.names import check_queue_name
 from django_pgbroker.domain.options import (
+    NO_OPTIONS,
     OPTION_NAMES,
     Duration,
     JobOptions,
@@ -38,7 +39,7 @@ class Producer:
     """A job type together with options for its next jobs; made by ``using()``."""
 
     job_type: JobType
-    options: JobOptions = field(default_factory=JobOptions)
+    options: JobOptions = NO_OPTIONS
     using: str | None = None
 
     def enqueue(self, *args: Any, **kwargs: Any) -> JobHandle:

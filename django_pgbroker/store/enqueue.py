@@ -1,7 +1,7 @@
 """Store one job on the caller's Django connection, in its transaction. Called by ``operations.enqueue``."""
 
 from django_pgbroker.domain.job_spec import JobSpec
-from django_pgbroker.store.gateway import CallerGateway
+from django_pgbroker.store.gateway import CallerGateway, Row
 
 
 def enqueue_job(gateway: CallerGateway, spec: JobSpec) -> int | None:
@@ -10,8 +10,22 @@ def enqueue_job(gateway: CallerGateway, spec: JobSpec) -> int | None:
     Raises:
         django.db.DatabaseError: as the server answered; the caller's transaction is as it was before.
     """
-    rows = gateway.fetch_guarded("enqueue_job", _params(spec))
-    return int(rows[0][0]) if rows else None
+    if spec.is_timed:
+        return _read_id(enqueue_timed_job(gateway, spec))
+    return _read_id(gateway.fetch_guarded("enqueue_job", _params(spec)))
+
+
+def enqueue_timed_job(gateway: CallerGateway, spec: JobSpec) -> list[Row]:
+    """Store a job that has a start, an expiry or a deadline: a longer statement, which most jobs need not pay for."""
+    times = {
+        "delay_seconds": spec.available.seconds,
+        "run_at": spec.available.at,
+        "expires_seconds": spec.expires.seconds,
+        "expires_at": spec.expires.at,
+        "deadline_seconds": spec.deadline.seconds,
+        "deadline_at": spec.deadline.at,
+    }
+    return gateway.fetch_guarded("enqueue_timed_job", {**_params(spec), **times})
 
 
 def _params(spec: JobSpec) -> dict[str, object]:
@@ -24,12 +38,10 @@ def _params(spec: JobSpec) -> dict[str, object]:
         "priority": spec.priority,
         "max_attempts": spec.max_attempts,
         "timeout_seconds": spec.timeout_seconds,
-        "delay_seconds": spec.available.seconds,
-        "run_at": spec.available.at,
-        "expires_seconds": spec.expires.seconds,
-        "expires_at": spec.expires.at,
-        "deadline_seconds": spec.deadline.seconds,
-        "deadline_at": spec.deadline.at,
         "correlation_id": spec.correlation_id,
         "created_by": spec.created_by,
     }
+
+
+def _read_id(rows: list[Row]) -> int | None:
+    return int(rows[0][0]) if rows else None

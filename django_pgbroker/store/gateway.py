@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -115,8 +116,10 @@ class CallerGateway:
     def is_in_transaction(self) -> bool:
         """Whether the caller has a transaction open, by ``atomic``, by hand or by a raw BEGIN."""
         connection = self.connection
+        if connection.in_atomic_block:
+            return True
         connection.ensure_connection()
-        if connection.in_atomic_block or not connection.get_autocommit():
+        if not connection.get_autocommit():
             return True
         return connection.connection.info.transaction_status != TransactionStatus.IDLE  # type: ignore[no-any-return]
 
@@ -149,10 +152,9 @@ class CallerGateway:
                 return self._fetch_in_three(name, params, pipeline.sync)
         if self._binds_on_server:
             return self._fetch_in_three(name, params, lambda: None)
-        text = f"savepoint {_SAVEPOINT}; {statement(name).text}; release savepoint {_SAVEPOINT}"
         with self.connection.cursor() as cursor:
             try:
-                cursor.execute(text, params or {})
+                cursor.execute(_guard(name), params or {})
             except (DatabaseError, InterfaceError):
                 self._roll_back_to_savepoint()
                 raise
@@ -186,6 +188,11 @@ class CallerGateway:
             # the transaction cannot be saved: Django must not commit it as if nothing had happened
             if self.connection.in_atomic_block:
                 self.connection.needs_rollback = True
+
+
+@cache
+def _guard(name: str) -> str:
+    return f"savepoint {_SAVEPOINT}; {statement(name).text}; release savepoint {_SAVEPOINT}"
 
 
 @contextmanager

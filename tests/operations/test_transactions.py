@@ -46,7 +46,7 @@ urlpatterns = [path("fail", failing_view), path("work", working_view), path("asy
 
 def poisoned_spec():
     """A job that the database refuses, past all checks."""
-    spec = decide(add, {"left": 1}, JobOptions(), get_settings())
+    spec = decide(add, JobOptions(), get_settings())
     return spec._replace(arguments='{"left": 1e400000}')
 
 

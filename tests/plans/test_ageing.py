@@ -31,9 +31,8 @@ class Stream:
             "enqueue_job",
             {
                 "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}",
-                "version": 1, "priority": priority, "max_attempts": 3, "timeout_seconds": 60, "delay_seconds": None,
-                "run_at": None, "expires_seconds": None, "expires_at": None, "deadline_seconds": None,
-                "deadline_at": None, "correlation_id": None, "created_by": None,
+                "version": 1, "priority": priority, "max_attempts": 3, "timeout_seconds": 60,
+                "correlation_id": None, "created_by": None,
             },
         )  # fmt: skip
         return int(job_id)

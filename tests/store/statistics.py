@@ -175,23 +175,28 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
             "ids": array_of_integers(claim.id for claim in done),
             "tokens": array_of_integers(claim.lease_token for claim in done),
         },
-        "enqueue_job": {
-            "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}", "version": 1,
-            "priority": 0, "max_attempts": 3, "timeout_seconds": 60, "delay_seconds": None, "run_at": None,
-            "expires_seconds": 60.0, "expires_at": None, "deadline_seconds": None, "deadline_at": None,
-            "correlation_id": None, "created_by": None,
+        "enqueue_job": ENQUEUED,
+        "enqueue_timed_job": {
+            **ENQUEUED, "delay_seconds": None, "run_at": None, "expires_seconds": 60.0, "expires_at": None,
+            "deadline_seconds": None, "deadline_at": None,
         },
     }  # fmt: skip
+
+
+ENQUEUED = {
+    "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}", "version": 1,
+    "priority": 0, "max_attempts": 3, "timeout_seconds": 60, "correlation_id": None, "created_by": None,
+}  # fmt: skip
 
 
 #: The statements that are looked at.
 NAMES = [
     "claim_jobs", "acknowledge_jobs", "release_dependants", "renew_leases", "promote_jobs", "find_lapsed_jobs",
-    "enqueue_job", "expire_jobs", "find_job", "find_recorded_claims",
+    "enqueue_job", "enqueue_timed_job", "expire_jobs", "find_job", "find_recorded_claims",
 ]  # fmt: skip
 
 
 #: Rows of the live table that a statement may touch, beyond which it wades.
 def most_rows(name: str, running: int) -> int:
     """A small multiple of the batch; the sweep of lapsed leases reads the running jobs."""
-    return {"find_job": 2, "enqueue_job": 0, "find_lapsed_jobs": running}.get(name, 4 * BATCH)
+    return {"find_job": 2, "enqueue_job": 0, "enqueue_timed_job": 0, "find_lapsed_jobs": running}.get(name, 4 * BATCH)
