@@ -9,18 +9,20 @@ import psycopg
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
 from django_pgbroker.domain.states import JobState
-from django_pgbroker.domain.verdicts import interrupt, release
+from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
+from django_pgbroker.worker.drain import Drain, hand_back_waiting
 from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.fetcher import Fetcher
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
+from django_pgbroker.worker.lease_trust import LeaseTrust
 from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
@@ -30,9 +32,6 @@ from django_pgbroker.worker.turn import Found, TurnReport, acknowledge_apart, ta
 
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
-
-#: Longer than this after the drain's end nothing waits for a row that somebody holds: its lease brings the job back.
-_LAST_SECONDS = 2.0
 
 #: A backlog in which nothing moves for this long is handed back: other workers may have a free slot.
 _STALL_SECONDS = 1.0
@@ -66,9 +65,6 @@ class Worker:
         self._busy_pace = BusyPace()
         self._heartbeats = HandlerHeartbeats()
         self._session: Session | None = None
-        self._drain_until: float | None = None
-        self._has_given_up = False
-        self._idle_without_leases_since: float | None = None
         self._measured_at = time.monotonic()
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
@@ -95,7 +91,7 @@ class Worker:
                 self._work_once(session)
         finally:
             self._finish(session)
-        if self._has_given_up:
+        if self._trust.is_given_up:
             return LEASES_NOT_KEPT
         return 1 if self.stopping.abort.is_set() else 0
 
@@ -131,6 +127,15 @@ class Worker:
             on_orders=self._obey,
             is_draining=self.stopping.drain.is_set,
             on_beat=self._on_beat,
+        )
+        self._trust = LeaseTrust(self._keeper, settings.heartbeat_seconds)
+        self._drain = Drain(
+            self.stopping,
+            self._holdings,
+            self._slots,
+            self._keeper,
+            seconds=settings.drain_seconds,
+            most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
         )
         self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
         self._slots.start()
@@ -182,7 +187,8 @@ class Worker:
             self._check_leases(session)
             if self.stopping.drain.is_set():
                 self._take_in(session)
-                self._drain()
+                until = self._keeper.last_moment if self._trust.is_given_up else None
+                self._drain.step(is_busy=self._busy_pace.is_busy, until=until)
             self._run_turn(session)
             self._late_turns.settle(session, self._holdings.claims)
         except psycopg.Error as error:
@@ -193,13 +199,12 @@ class Worker:
             return 0.0
         if self._holdings.has_verdicts:
             return self._busy_pace.seconds
-        now = time.monotonic()
         glance = min(_GLANCE_SECONDS, self.options.settings.heartbeat_seconds / 4)
-        if self._drain_until is not None and now < self._drain_until:
-            return min(glance, self._drain_until - now)
+        if seconds_left := self._drain.seconds_left:
+            return min(glance, seconds_left)
         if not self._may_claim() or not self._fetcher.has_room(self._held):
             return glance
-        return min(glance, self._fetcher.seconds_to_next_look(now))
+        return min(glance, self._fetcher.seconds_to_next_look(time.monotonic()))
 
     def _run_turn(self, session: Session) -> None:
         """Send what is due, and take in the claims of the turn before while the server works on it."""
@@ -265,10 +270,7 @@ class Worker:
             self._measured_at = now
         elif self._slots.backlog_size and now - self._measured_at > _STALL_SECONDS:
             self._fetcher.forget_rate()
-            self._release_backlog()
-
-    def _release_backlog(self) -> None:
-        self._holdings.accept([release(claim) for claim in self._slots.take_back()])
+            hand_back_waiting(self._slots, self._holdings)
 
     # -------------------------------------------------------------------------------------------- asked by the slots
 
@@ -306,66 +308,18 @@ class Worker:
             self._session.hurry()
         self._mailbox.wake()
 
-    # -------------------------------------------------------------------------------------------- drain
-
-    def _drain(self) -> None:
-        if self._drain_until is None:
-            seconds = self.options.settings.drain_seconds
-            self._drain_until = time.monotonic() + seconds
-            telemetry.info("worker.draining", f"what runs may finish within {seconds:g} s", held=len(self._holdings))
-            self._keeper.beat_now()
-        self._release_backlog()
-        now = time.monotonic()
-        if self._has_given_up:
-            self._drain_until = min(self._drain_until, self._keeper.last_moment)
-        if self.stopping.abort.is_set():
-            self._drain_until = min(self._drain_until, now)
-            self._interrupt_running("the worker was stopped at once")
-        elif now >= self._drain_until:
-            self._interrupt_running("the worker had to stop before the job was done")
-        if self._busy_pace.is_busy and now >= self._drain_until + _LAST_SECONDS:
-            self._leave_behind("its row is locked; the lease brings it back")
-
-    def _interrupt_running(self, reason: str) -> None:
-        running = self._holdings.unjudged()
-        for claim in running:
-            telemetry.warning("job.interrupted", reason, job=claim.id, token=claim.lease_token)
-        self._holdings.interrupt([interrupt(claim, reason, self._most_interruptions(claim)) for claim in running])
-
-    def _most_interruptions(self, claim: ClaimedJob) -> int | None:
-        session = self._session
-        return session.directory.job_types[claim.job_type_id].max_interruptions if session else None
-
-    def _leave_behind(self, reason: str) -> None:
-        for claim in self._holdings.claims:
-            telemetry.warning("job.left_behind", reason, job=claim.id, token=claim.lease_token)
-        self._holdings.clear()
-
     # -------------------------------------------------------------------------------------------- a lost database
 
     def _check_leases(self, session: Session) -> None:
-        """Give up when renewals fail for too long. A worker that runs nothing outlives any loss of the database.
-
-        What runs may end within the next heartbeat; then the process goes, before the leases lapse.
-
-        Raises:
-            psycopg.Error: the database is away, and nothing runs that others could run too.
-        """
-        if not self._keeper.is_trust_over:
-            self._idle_without_leases_since = None
-        if self._has_given_up or not self._keeper.has_failed_for_too_long:
-            return
-        if not self._slots.running_ids() and self._may_be_a_lost_database(session):
-            return
-        self._has_given_up = True
-        telemetry.error("worker.gave_up", "its leases cannot be renewed: jobs are stopped, the process ends")
-        self.stopping.request_drain()
+        """Stop the jobs and end, when the leases cannot be kept; what runs may end within the next heartbeat."""
+        if self._trust.check(is_running=bool(self._slots.running_ids()), ping=session.ping):
+            self.stopping.request_drain()
 
     def _recover(self, session: Session, error: Exception) -> None:
         self._found = []  # strays, for the settlement
         self._wait_for_database(error)
-        if self._must_go():
-            self._leave_behind("the database is away; the lease brings it back")
+        if self._drain.is_over:
+            self._drain.leave_behind("the database is away; the lease brings it back")
             return
         try:
             session.reconnect()
@@ -375,19 +329,6 @@ class Worker:
             self._late_turns.expect(session)
         except psycopg.Error as again:
             self._outage.note(again)
-
-    def _may_be_a_lost_database(self, session: Session) -> bool:
-        """Not when it answers turns while renewals fail for one more heartbeat."""
-        since, self._idle_without_leases_since = self._idle_without_leases_since, None
-        session.ping()
-        self._keeper.beat_now()
-        now = time.monotonic()
-        self._idle_without_leases_since = now if since is None else since
-        return now - self._idle_without_leases_since <= self.options.settings.heartbeat_seconds
-
-    def _must_go(self) -> bool:
-        is_over = self._drain_until is not None and time.monotonic() >= self._drain_until
-        return self.stopping.abort.is_set() or is_over
 
     def _wait_for_database(self, error: Exception) -> None:
         """Wait before the next try, but go on taking in verdicts and be woken by a signal."""

@@ -1,0 +1,99 @@
+"""How a worker ends: what has not begun goes back, what runs may finish for a while, the rest is interrupted."""
+
+import time
+from collections.abc import Callable
+
+from django_pgbroker import telemetry
+from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.domain.verdicts import interrupt, release
+from django_pgbroker.runtime.stopping import Stopping
+from django_pgbroker.worker.holdings import Holdings
+from django_pgbroker.worker.lease_keeper import LeaseKeeper
+from django_pgbroker.worker.slots import Slots
+
+#: Longer than this after the drain's end nothing waits for a row that somebody holds: its lease brings the job back.
+_LAST_SECONDS = 2.0
+
+
+class Drain:
+    """The end of one worker, from the first request to stop. Asked by the worker's main thread.
+
+    Args:
+        stopping: how urgently it is asked to stop.
+        holdings: what it holds.
+        slots: its handlers.
+        keeper: of its leases.
+        seconds: how long handlers may go on.
+        most_interruptions: how often a job may be interrupted before it is a dead letter; None is without limit.
+    """
+
+    def __init__(
+        self,
+        stopping: Stopping,
+        holdings: Holdings,
+        slots: Slots,
+        keeper: LeaseKeeper,
+        *,
+        seconds: float,
+        most_interruptions: Callable[[ClaimedJob], int | None],
+    ) -> None:
+        self._stopping = stopping
+        self._holdings = holdings
+        self._slots = slots
+        self._keeper = keeper
+        self._seconds = seconds
+        self._most_interruptions = most_interruptions
+        self._until: float | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long what runs may still go on; None while nothing drains."""
+        return None if self._until is None else max(self._until - time.monotonic(), 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the worker must go, whatever it still holds."""
+        return self._stopping.abort.is_set() or self.seconds_left == 0.0
+
+    def step(self, *, is_busy: bool, until: float | None = None) -> None:
+        """Do what is due; called again and again until nothing is held.
+
+        Args:
+            is_busy: whether the last turn found a row that somebody holds.
+            until: an earlier end, in monotonic seconds.
+        """
+        if self._until is None:
+            self._begin()
+        hand_back_waiting(self._slots, self._holdings)
+        now = time.monotonic()
+        ends = [self._until, until, now if self._stopping.abort.is_set() else None]
+        self._until = min(end for end in ends if end is not None)
+        if self._stopping.abort.is_set():
+            self._interrupt_running("the worker was stopped at once")
+        elif now >= self._until:
+            self._interrupt_running("the worker had to stop before the job was done")
+        if is_busy and now >= self._until + _LAST_SECONDS:
+            self.leave_behind("its row is locked; the lease brings it back")
+
+    def _begin(self) -> None:
+        self._until = time.monotonic() + self._seconds
+        held = len(self._holdings)
+        telemetry.info("worker.draining", f"what runs may finish within {self._seconds:g} s", held=held)
+        self._keeper.beat_now()
+
+    def _interrupt_running(self, reason: str) -> None:
+        running = self._holdings.unjudged()
+        for claim in running:
+            telemetry.warning("job.interrupted", reason, job=claim.id, token=claim.lease_token)
+        self._holdings.interrupt([interrupt(claim, reason, self._most_interruptions(claim)) for claim in running])
+
+    def leave_behind(self, reason: str) -> None:
+        """Let go of everything; the leases bring the jobs back."""
+        for claim in self._holdings.claims:
+            telemetry.warning("job.left_behind", reason, job=claim.id, token=claim.lease_token)
+        self._holdings.clear()
+
+
+def hand_back_waiting(slots: Slots, holdings: Holdings) -> None:
+    """Release the claims that wait for a slot."""
+    holdings.accept([release(claim) for claim in slots.take_back()])
