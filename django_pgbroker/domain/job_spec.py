@@ -6,10 +6,9 @@ from django_pgbroker.domain.options import NOT_GIVEN, Instant
 
 
 class JobSpec(NamedTuple):
-    """What the enqueue statement needs.
+    """What the enqueue statement needs beside the arguments.
 
     Args:
-        arguments: JSON text; added last.
         available: when it may start; open means now.
         expires: latest start; open means never.
         deadline: latest finish; open means never.
@@ -27,7 +26,6 @@ class JobSpec(NamedTuple):
     deadline: Instant
     correlation_id: str | None
     created_by: str | None
-    arguments: str = "{}"
 
     @property
     def is_timed(self) -> bool:

@@ -18,7 +18,7 @@ def open_caller_gateway(alias: str) -> CallerGateway:
     """
     if alias not in connections.settings:
         raise ConfigurationError(f"{alias!r} is no alias in DATABASES. {suggest(alias, connections.settings)}".rstrip())
-    vendor = connections[alias].vendor
-    if vendor != "postgresql":
-        raise ConfigurationError(f"the database {alias!r} is {vendor}; jobs are stored in PostgreSQL only")
-    return CallerGateway(alias)
+    connection = connections[alias]
+    if connection.vendor != "postgresql":
+        raise ConfigurationError(f"the database {alias!r} is {connection.vendor}; jobs are stored in PostgreSQL only")
+    return CallerGateway(alias, connection)

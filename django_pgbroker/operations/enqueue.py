@@ -130,13 +130,13 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
     """Store a job whose arguments are bound already. Raises as ``enqueue`` does."""
     settings = get_settings()
     spec = _decide_by_defaults(job_type) if options is NO_OPTIONS else decide(job_type, options, settings)
-    spec = spec._replace(arguments=encode_arguments(arguments, settings.payload_limit_bytes))
+    text = encode_arguments(arguments, settings.payload_limit_bytes)
     gateway = open_caller_gateway(using or settings.database)
     try:
-        job_id = enqueue_job(gateway, spec)
+        job_id = enqueue_job(gateway, spec, text)
         if job_id is None:
             create_missing_names(gateway, spec)
-            job_id = enqueue_job(gateway, spec)
+            job_id = enqueue_job(gateway, spec, text)
     except SynchronousOnlyOperation as error:
         raise SynchronousOnlyOperation(f"{error} In async code write: await aenqueue(...)") from error
     except (DatabaseError, InterfaceError) as error:
@@ -147,7 +147,7 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
             "created, after the snapshot of this transaction. Roll back and run the transaction again"
         )
     if settings.listen:
-        announce_on_commit(gateway.alias, spec.queue)
+        announce_on_commit(gateway.alias, spec.queue, gateway.connection)
     return JobHandle(job_id, gateway.alias)
 
 

@@ -139,7 +139,7 @@ def announce(alias: str, queue: str) -> None:
         telemetry.debug("announcer.failed", f"workers find the jobs by polling: {error}".strip(), queue=queue)
 
 
-def announce_on_commit(alias: str, queue: str) -> None:
+def announce_on_commit(alias: str, queue: str, connection: BaseDatabaseWrapper | None = None) -> None:
     """Announce a queue as soon as the caller's transaction has committed; at once where there is none.
 
     In a transaction that Django does not manage (autocommit off, a raw BEGIN) nobody knows the commit: polling finds
@@ -148,8 +148,9 @@ def announce_on_commit(alias: str, queue: str) -> None:
     Args:
         alias: the caller's connection.
         queue: the queue's name.
+        connection: the caller's, where it is at hand.
     """
-    connection = connections[alias]
+    connection = connection or connections[alias]
     if connection.in_atomic_block:
         hook = _Announcement(alias, queue)
         if not _is_registered(connection, hook):

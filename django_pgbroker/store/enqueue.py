@@ -4,18 +4,25 @@ from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.store.gateway import CallerGateway, Row
 
 
-def enqueue_job(gateway: CallerGateway, spec: JobSpec) -> int | None:
+def enqueue_job(gateway: CallerGateway, spec: JobSpec, arguments: str) -> int | None:
     """Store a job and return its id, in one round trip; ``None`` when the queue, job type or tenant does not exist.
+
+    Args:
+        gateway: the caller's.
+        spec: the job.
+        arguments: of its handler, as JSON text.
 
     Raises:
         django.db.DatabaseError: as the server answered; the caller's transaction is as it was before.
     """
     if spec.is_timed:
-        return _read_id(enqueue_timed_job(gateway, spec))
-    return _read_id(gateway.fetch_guarded("enqueue_job", _params(spec)))
+        rows = enqueue_timed_job(gateway, spec, arguments)
+    else:
+        rows = gateway.fetch_guarded("enqueue_job", _params(spec, arguments))
+    return int(rows[0][0]) if rows else None
 
 
-def enqueue_timed_job(gateway: CallerGateway, spec: JobSpec) -> list[Row]:
+def enqueue_timed_job(gateway: CallerGateway, spec: JobSpec, arguments: str) -> list[Row]:
     """Store a job that has a start, an expiry or a deadline: a longer statement, which most jobs need not pay for."""
     times = {
         "delay_seconds": spec.available.seconds,
@@ -25,15 +32,15 @@ def enqueue_timed_job(gateway: CallerGateway, spec: JobSpec) -> list[Row]:
         "deadline_seconds": spec.deadline.seconds,
         "deadline_at": spec.deadline.at,
     }
-    return gateway.fetch_guarded("enqueue_timed_job", {**_params(spec), **times})
+    return gateway.fetch_guarded("enqueue_timed_job", {**_params(spec, arguments), **times})
 
 
-def _params(spec: JobSpec) -> dict[str, object]:
+def _params(spec: JobSpec, arguments: str) -> dict[str, object]:
     return {
         "queue": spec.queue,
         "job_type": spec.job_type,
         "tenant": spec.tenant,
-        "arguments": spec.arguments,
+        "arguments": arguments,
         "version": spec.version,
         "priority": spec.priority,
         "max_attempts": spec.max_attempts,
@@ -41,7 +48,3 @@ def _params(spec: JobSpec) -> dict[str, object]:
         "correlation_id": spec.correlation_id,
         "created_by": spec.created_by,
     }
-
-
-def _read_id(rows: list[Row]) -> int | None:
-    return int(rows[0][0]) if rows else None

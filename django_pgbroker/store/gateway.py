@@ -144,15 +144,17 @@ class CallerGateway:
         Raises:
             django.db.DatabaseError: as the server answered.
         """
-        if not self.is_in_transaction:
+        connection = self.connection
+        if not (connection.in_atomic_block or self.is_in_transaction):
             return self.fetch(name, params)
-        raw = self.connection.connection
+        connection.ensure_connection()
+        raw = connection.connection
         if raw.pgconn.pipeline_status != PipelineStatus.OFF:
             with raw.pipeline() as pipeline:
                 return self._fetch_in_three(name, params, pipeline.sync)
         if self._binds_on_server:
             return self._fetch_in_three(name, params, lambda: None)
-        with self.connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             try:
                 cursor.execute(_guard(name), params or {})
             except (DatabaseError, InterfaceError):

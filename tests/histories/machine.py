@@ -124,11 +124,11 @@ class Histories(RuleBasedStateMachine):
     def enqueue(self, order: Order) -> None:
         count, queue, job_type, priority, delay, expires, max_attempts = order
         spec = JobSpec(
-            queue, job_type, "default", "{}", 1, priority, max_attempts, 60, Instant(seconds=delay or None),
+            queue, job_type, "default", 1, priority, max_attempts, 60, Instant(seconds=delay or None),
             Instant(seconds=expires), Instant(), None, None,
         )  # fmt: skip
         for _ in range(count):
-            job_id = enqueue_job(self.caller, spec)
+            job_id = enqueue_job(self.caller, spec, "{}")
             assert job_id is not None
             self.model.enqueue(
                 job_id,

@@ -44,10 +44,9 @@ async def async_view(request):
 urlpatterns = [path("fail", failing_view), path("work", working_view), path("async", async_view)]
 
 
-def poisoned_spec():
+def poisoned_job():
     """A job that the database refuses, past all checks."""
-    spec = decide(add, JobOptions(), get_settings())
-    return spec._replace(arguments='{"left": 1e400000}')
+    return decide(add, JobOptions(), get_settings()), '{"left": 1e400000}'
 
 
 def test_in_autocommit_a_job_is_there_at_once(observer):
@@ -136,7 +135,7 @@ def test_an_error_in_a_raw_transaction_never_costs_the_callers_writes(observer):
         cursor.execute("begin")
         Group.objects.create(name="kept")
         with pytest.raises(DataError):
-            enqueue_job(CallerGateway(), poisoned_spec())
+            enqueue_job(CallerGateway(), *poisoned_job())
         cursor.execute("commit")
 
     assert observer.value("select count(*) from auth_group") == 1
@@ -198,7 +197,7 @@ def test_an_error_of_enqueue_never_costs_the_callers_writes(observer, is_bound_o
         with transaction.atomic():
             Group.objects.create(name="before")
             with pytest.raises(DataError):
-                enqueue_job(CallerGateway(), poisoned_spec())
+                enqueue_job(CallerGateway(), *poisoned_job())
             Group.objects.create(name="after")
             add.enqueue(1)
     finally:
@@ -216,7 +215,7 @@ def test_an_error_inside_a_pipeline_never_costs_the_callers_writes(observer):
         Group.objects.create(name="before")
         with connection.connection.pipeline():
             with pytest.raises(DatabaseError):
-                enqueue_job(CallerGateway(), poisoned_spec())
+                enqueue_job(CallerGateway(), *poisoned_job())
             add.enqueue(1)
 
     assert observer.value("select count(*) from auth_group") == 1
@@ -225,7 +224,7 @@ def test_an_error_inside_a_pipeline_never_costs_the_callers_writes(observer):
 
 def test_an_error_in_autocommit_leaves_the_connection_usable(observer):
     with pytest.raises(DataError):
-        enqueue_job(CallerGateway(), poisoned_spec())
+        enqueue_job(CallerGateway(), *poisoned_job())
 
     handle = add.enqueue(1)
     assert observer.job_ids() == [handle.id]
@@ -371,6 +370,6 @@ class InATestCase(TestCase):
 
 def test_the_data_error_is_the_servers(observer):
     with transaction.atomic(), pytest.raises(DataError) as raised:
-        enqueue_job(CallerGateway(), poisoned_spec())
+        enqueue_job(CallerGateway(), *poisoned_job())
 
     assert isinstance(raised.value.__cause__, psycopg.DataError)

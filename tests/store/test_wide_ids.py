@@ -52,7 +52,7 @@ def wide(rows: Rows) -> Iterator[Shop]:
 def spec(**fields: object) -> JobSpec:
     never = Instant()
     given = {
-        "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}", "version": 1,
+        "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "version": 1,
         "priority": 0, "max_attempts": 5, "timeout_seconds": 60, "available": never, "expires": never,
         "deadline": never, "correlation_id": None, "created_by": None, **fields,
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_every_id_key_and_token_column_is_a_bigint_and_every_sequence_too(rows):
 
 def test_a_job_lives_its_whole_life_beyond_32_bits(gateway, rival, wide):
     caller = CallerGateway()
-    ids = [enqueue_job(caller, spec()) for _ in range(5)]
+    ids = [enqueue_job(caller, spec(), "{}") for _ in range(5)]
     assert max(ids) > LAST_NARROW
     assert find_queue_ids(gateway, ["default"]) == {"default": wide.queue}
     assert find_job_type_ids(gateway, ["shop.send_receipt"]) == {"shop.send_receipt": wide.job_type}
@@ -121,7 +121,7 @@ def test_an_edge_beyond_32_bits_is_released(gateway, wide):
 
 
 def test_a_job_of_an_unknown_type_beyond_32_bits_is_parked_and_comes_back(gateway, wide):
-    job_id = enqueue_job(CallerGateway(), spec())
+    job_id = enqueue_job(CallerGateway(), spec(), "{}")
     stranger = wide.rows.worker(knows=[])
     park_unknown_jobs(gateway, 10)
     assert wide.live(job_id)["parked_on"] == -wide.job_type
