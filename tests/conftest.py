@@ -14,17 +14,21 @@ pytest_plugins = ["tests.fixtures.database"]
 LOCKS = Path(__file__).parent.parent / ".tools"
 
 
-#: Folders whose tests start whole projects and processes: together they take as long as all others.
-SLOW = {"bench", "cases", "drills", "example", "histories", "migrations", "pooler", "versions"}
+#: Folders and files whose tests start whole projects and processes: together they take as long as all others.
+SLOW = {
+    "bench", "cases", "drills", "example", "histories", "migrations", "pooler", "versions",
+    "management/test_processes.py", "scenarios/test_processes.py",
+}  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of slow folders, unless the command line names what to run."""
+    """Mark the slow tests, unless the command line names what to run."""
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW:
+        path = item.path.relative_to(Path(__file__).parent)
+        if SLOW & {path.parts[0], path.as_posix()}:
             item.add_marker(pytest.mark.slow)
 
 

@@ -237,12 +237,16 @@ class Worker:
         self._outage.end()
         now = time.monotonic()
         self._busy_pace.learn(bool(report.acknowledged.busy))
+        woken = set(report.woken_queues)
         for verdict, claim in self._holdings.end_turn(report.acknowledged):
             if verdict.next_state < JobState.COMPLETED:
                 session.expect(claim.queue_id, now + verdict.delay_seconds)
-        for name in report.woken_queues:
+            if verdict.next_state is JobState.PENDING:
+                woken.add(session.directory.queues[claim.queue_id])
+        for name in woken:
             self._wake(session, Wake(name))
-            announce(self.options.database, name)
+            if self.options.settings.listen:
+                announce(self.options.database, name)
 
     def _take_in(self, session: Session, *, is_free: bool = True) -> None:
         """Hold the claims that were found and give them to the slots.

@@ -6,7 +6,7 @@ DRILL_CRASH="acknowledging:3:STOP" freezes it instead.
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,8 +78,8 @@ class TrappedGateway(Gateway):
         return cursor
 
     @contextmanager
-    def pipelined_transaction(self) -> Iterator[None]:
-        with super().pipelined_transaction():
+    def pipelined_transaction(self, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
+        with super().pipelined_transaction(meanwhile):
             yield
             if self._acknowledges and is_last(ACKNOWLEDGING):
                 self._acknowledges[-1].fetchall()

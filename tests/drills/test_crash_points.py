@@ -95,6 +95,22 @@ def test_a_killed_child_fails_its_job_and_a_child_left_behind_holds_nothing_up(c
     assert orphaned == [6, 1]
 
 
+@pytest.mark.parametrize(
+    "point", [pytest.param(point, marks=() if point == crash_points.JUDGED else pytest.mark.drill)
+              for point in crash_points.WORKER_POINTS]
+)  # fmt: skip
+def test_processes_of_one_supervisor_that_die_again_and_again_at_one_step_lose_nothing(crew, point):
+    """Each of them dies at its sixth time there and is started again, ever later."""
+    crew.job_ids += [jobs.work.enqueue(milliseconds=20).id for _ in range(60)]
+    supervisor = crew.start_worker("--concurrency", "2", "--processes", "3", crash=f"{point}:6")
+    wait_until(lambda: not crew.one("select count(*) from pgbroker.job"), "every job is finished", 150)
+    supervisor.send(signal.SIGTERM)
+    # one that was just about to be started again ended by its signal
+    assert supervisor.wait(30) in {0, 128 + signal.SIGKILL}, supervisor.output
+    assert supervisor.output.count("supervisor.worker_restarted") >= 3
+    crew.check()
+
+
 @pytest.mark.drill
 @pytest.mark.parametrize("seed", range(4))
 def test_thousands_of_jobs_under_workers_that_die_at_random_points(crew, seed):

@@ -182,3 +182,30 @@ def test_a_worker_whose_row_was_deleted_works_on(stuck, start, gate, rows):
     gate.open()
     wait_until(lambda: first.status() is JobState.COMPLETED, "its job is done")
     assert worker.drain() == 0
+
+
+def test_what_a_stopping_worker_hands_back_is_taken_at_once_by_one_that_would_look_much_later(
+    declare, start, settings, gate
+):
+    settings.PGBROKER = {**QUICK_BEATS, "DRAIN_SECONDS": 0.05}
+    runs = []
+
+    @declare()
+    def slow():
+        runs.append(threading.current_thread())
+        if len(runs) == 1:
+            gate.wait()
+
+    handle = slow.enqueue()
+    stopping = start(concurrency=1)
+    gate.wait_until_arrived()
+    settings.PGBROKER = {"POLL_MIN_SECONDS": 60, "POLL_MAX_SECONDS": 60}
+    start(concurrency=1)
+    wait_until(lambda: Worker.objects.filter(stopped_at=None).count() == 2, "the other one is there")
+    assert stopping.drain() == 0
+    wait_until(lambda: handle.status() is JobState.COMPLETED, "the other one ran it", seconds=20)
+    assert outcomes_of(handle) == [Outcome.INTERRUPTED, Outcome.COMPLETED]
+
+
+def outcomes_of(handle):
+    return [Outcome(each.outcome) for each in Execution.objects.filter(job_id=handle.id).order_by("lease_token")]
