@@ -6,11 +6,17 @@ from collections.abc import Sequence
 
 from django_pgbroker.worker.lane import Lane, Look
 
-#: So much work waits in the process at most, by its measured rate: fast handlers get hundreds, slow ones none.
+#: So much work waits in the process at most, by how long handlers take: fast ones get hundreds, slow ones none.
 _PREFETCH_SECONDS = 0.1
 
-#: Weight of the newest measurement in the rate.
+#: What would wait for longer than this goes back: other workers may have a free slot.
+_PATIENCE_SECONDS = 1.0
+
+#: Weight of the newest measurement in the mean.
 _SMOOTHING = 0.3
+
+#: No handler counts as shorter; a worker does other things too.
+_SHORTEST_SECONDS = 0.00001
 
 
 class Fetcher:
@@ -31,21 +37,34 @@ class Fetcher:
         self._prefetch_limit = prefetch_limit
         self._is_strict = is_strict
         self._position = 0
-        self._jobs_per_second = 0.0
+        self._handler_seconds: float | None = None
 
     @property
     def target(self) -> int:
-        """How many claims this process should hold: its slots, and what they finish within a tenth of a second."""
+        """How many claims this process should hold: its slots, and what they finish within a tenth of a second.
+
+        Not what the whole process finishes: where many share the processors, each would claim ever less at once.
+        """
         return self._concurrency + min(self._prefetch_limit, int(self._jobs_per_second * _PREFETCH_SECONDS))
 
-    def measure(self, finished: int, seconds: float) -> None:
-        """Take in how many jobs were finished in a time in which no slot had to wait for one."""
-        if seconds > 0:
-            self._jobs_per_second += _SMOOTHING * (finished / seconds - self._jobs_per_second)
+    @property
+    def _jobs_per_second(self) -> float:
+        """What the slots could finish if they were always busy."""
+        return self._concurrency / self._handler_seconds if self._handler_seconds else 0.0
+
+    def measure(self, jobs: int, run_seconds: float) -> None:
+        """Take in how long the handlers of so many jobs took together."""
+        newest = max(run_seconds / jobs, _SHORTEST_SECONDS)
+        known = newest if self._handler_seconds is None else self._handler_seconds
+        self._handler_seconds = known + _SMOOTHING * (newest - known)
+
+    def is_too_long(self, backlog_size: int) -> bool:
+        """Whether the last of so many waiting claims would begin too late."""
+        return backlog_size > self._concurrency and backlog_size > self._jobs_per_second * _PATIENCE_SECONDS
 
     def forget_rate(self) -> None:
-        """The backlog has stalled: claim for free slots alone until the rate is known again."""
-        self._jobs_per_second = 0.0
+        """The backlog has stalled: claim for free slots alone until it is known again how long handlers take."""
+        self._handler_seconds = None
 
     def has_room(self, held: int) -> bool:
         """Whether a claim is worth a statement: a slot is free, or a quarter of the target.

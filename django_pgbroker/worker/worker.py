@@ -182,7 +182,7 @@ class Worker:
         self._holdings.accept(verdicts)
         for wake in wakes:
             self._wake(session, wake)
-        self._measure(len(verdicts))
+        self._measure(verdicts)
         try:
             self._check_leases(session)
             if self.stopping.drain.is_set():
@@ -267,13 +267,18 @@ class Worker:
             self._holdings.add(found.claims)
             self._slots.give(found.claims)
 
-    def _measure(self, finished: int) -> None:
+    def _measure(self, verdicts: list[Verdict]) -> None:
+        """Learn how long handlers take; what waits for them for too long goes back."""
         now = time.monotonic()
-        if finished:
-            self._fetcher.measure(finished, now - self._measured_at)
+        run_microseconds = [verdict.run_microseconds for verdict in verdicts if verdict.outcome]
+        if run_microseconds:
             self._measured_at = now
-        elif self._slots.backlog_size and now - self._measured_at > _STALL_SECONDS:
+            self._fetcher.measure(len(run_microseconds), sum(run_microseconds) / 1_000_000)
+        waiting = self._slots.backlog_size
+        has_stalled = waiting and now - self._measured_at > _STALL_SECONDS
+        if has_stalled:
             self._fetcher.forget_rate()
+        if has_stalled or self._fetcher.is_too_long(waiting):
             hand_back_waiting(self._slots, self._holdings)
 
     # -------------------------------------------------------------------------------------------- asked by the slots

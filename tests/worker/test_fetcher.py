@@ -58,39 +58,49 @@ def test_without_a_known_rate_only_the_free_slots_are_filled():
     assert batches(fetcher(concurrency=4), held=4) == {}
 
 
-def test_the_target_grows_with_the_rate_up_to_the_limit():
+def test_the_target_is_what_the_slots_finish_in_a_tenth_of_a_second_up_to_the_limit():
     made = fetcher(concurrency=4, prefetch_limit=100)
+    made.measure(jobs=500, run_seconds=4)
+    assert made.target == 4 + 50
     targets = []
     for _ in range(30):
-        made.measure(finished=500, seconds=1)
+        made.measure(jobs=100_000, run_seconds=4)
         targets.append(made.target)
     assert targets == sorted(targets)
-    assert 4 + 45 <= targets[-1] <= 4 + 50
-    for _ in range(30):
-        made.measure(finished=100_000, seconds=1)
     assert made.target == 104
+
+
+def test_waiting_claims_are_too_many_when_the_last_one_would_begin_after_a_second():
+    made = fetcher(concurrency=4, prefetch_limit=1000)
+    assert not made.is_too_long(4)
+    made.measure(jobs=500, run_seconds=4)
+    assert not made.is_too_long(500)
+    assert made.is_too_long(501)
+    made.measure(jobs=4, run_seconds=4000)
+    assert not made.is_too_long(4), "as many as there are slots always wait"
+    assert made.is_too_long(5)
 
 
 def test_slow_handlers_get_no_prefetch():
     made = fetcher(concurrency=4)
     for _ in range(30):
-        made.measure(finished=4, seconds=1)
+        made.measure(jobs=4, run_seconds=4)
     assert made.target == 4
 
 
 def test_a_rate_that_falls_takes_the_prefetch_away_again():
     made = fetcher(concurrency=4)
     for _ in range(30):
-        made.measure(finished=5000, seconds=1)
+        made.measure(jobs=5000, run_seconds=4)
     assert made.target == 104
     for _ in range(60):
-        made.measure(finished=1, seconds=1)
+        made.measure(jobs=1, run_seconds=4)
     assert made.target == 4
 
 
 def test_a_stalled_backlog_forgets_the_rate():
     made = fetcher(concurrency=4)
-    made.measure(finished=5000, seconds=1)
+    made.measure(jobs=5000, run_seconds=4)
     assert made.target > 4
     made.forget_rate()
     assert made.target == 4
@@ -99,7 +109,7 @@ def test_a_stalled_backlog_forgets_the_rate():
 def test_a_claim_for_a_few_jobs_waits_while_all_slots_have_work():
     made = fetcher(concurrency=4, prefetch_limit=100)
     for _ in range(30):
-        made.measure(finished=5000, seconds=1)
+        made.measure(jobs=5000, run_seconds=4)
     assert not made.has_room(103)
     assert made.has_room(104 - 26)
     assert made.has_room(3)
@@ -125,18 +135,18 @@ def test_the_next_look_is_that_of_the_queue_that_is_due_first():
 def test_free_slots_are_given_to_the_looks_in_their_order_and_the_rest_is_claimed_ahead():
     made = fetcher(lane("first"), lane("second"), concurrency=4, prefetch_limit=100)
     for _ in range(40):
-        made.measure(finished=100, seconds=1)
-    assert made.target == 13
+        made.measure(jobs=100, run_seconds=4)
+    assert made.target == 14
     first, second = made.plan(held=1, now=0.0)
     assert (first.begin, second.begin) == (3, 0)
-    assert first.batch + second.batch == 12
+    assert first.batch + second.batch == 13
 
 
 def test_while_a_job_needs_a_free_slot_nothing_is_claimed_ahead():
     only = lane()
     made = fetcher(only, concurrency=4, prefetch_limit=100)
     for _ in range(30):
-        made.measure(finished=5000, seconds=1)
+        made.measure(jobs=5000, run_seconds=4)
     assert made.plan(held=4, now=0.0)
     only.learn(only.look(100, 0.0, begin=0), [make_claim(left_behind=1)], None, 0.0)
     assert not made.plan(held=4, now=0.0)
