@@ -63,7 +63,7 @@ class Drain:
             until: an earlier end, in monotonic seconds.
         """
         if self._until is None:
-            self._begin()
+            self._begin(until)
         hand_back_waiting(self._slots, self._holdings)
         now = time.monotonic()
         ends = [self._until, until, now if self._stopping.abort.is_set() else None]
@@ -75,10 +75,11 @@ class Drain:
         if is_busy and now >= self._until + _LAST_SECONDS:
             self.leave_behind("its row is locked; the lease brings it back")
 
-    def _begin(self) -> None:
-        self._until = time.monotonic() + self._seconds
-        held = len(self._holdings)
-        telemetry.info("worker.draining", f"what runs may finish within {self._seconds:g} s", held=held)
+    def _begin(self, until: float | None) -> None:
+        now = time.monotonic()
+        self._until = now + self._seconds if until is None else min(now + self._seconds, until)
+        seconds = max(self._until - now, 0.0)
+        telemetry.info("worker.draining", f"what runs may finish within {seconds:.3g} s", held=len(self._holdings))
         self._keeper.beat_now()
 
     def _interrupt_running(self, reason: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, transaction
 
+from django_pgbroker.worker.worker import LEASES_NOT_KEPT
 from tests.drills import crash_points, jobs
 from tests.drills.crew import Crew
 from tests.drills.proxy import Proxy
@@ -23,6 +24,8 @@ _BEGUN = """
 _PENDING = "select count(*) from pgbroker.job where state = 0"
 
 _WORKER = "select id from pgbroker.worker where process_id = %s"
+
+_BEATS = "select heartbeat_at > clock_timestamp() - interval '1 second' from pgbroker.worker where process_id = %s"
 
 #: Held by each worker that is stopped: its four slots, and what it has claimed beyond them.
 _SLOTS = 4
@@ -91,15 +94,28 @@ def proxy(crew: Crew):
     made.close()
 
 
-def test_a_worker_behind_a_network_that_swallows_everything_loses_its_jobs_and_works_on_afterwards(crew, proxy):
-    far = crew.start_worker("--concurrency", "4", "--no-maintenance", database=proxy.database)
-    near = crew.start_worker("--concurrency", "4")
-    for worker in crew.processes:
-        worker.wait_until_ready()
+def start_far(crew: Crew, proxy: Proxy) -> ManageProcess:
+    return crew.start_worker("--concurrency", "4", "--no-maintenance", database=proxy.database).wait_until_ready()
+
+
+def start_again_where_it_gave_up(crew: Crew, proxy: Proxy, far: ManageProcess) -> ManageProcess:
+    """A worker that could not renew its leases while it worked ends itself, unless the network was back in time."""
+    wait_until(lambda: far.says("worker.gave_up") or crew.one(_BEATS, far.pid), "it beats again or has given up", 30)
+    if not far.says("worker.gave_up"):
+        return far
+    assert far.wait(30) == LEASES_NOT_KEPT
+    return start_far(crew, proxy)
+
+
+def test_a_worker_behind_a_network_that_swallows_everything_loses_its_jobs_and_gives_up_or_works_on(crew, proxy):
+    far = start_far(crew, proxy)
+    near = crew.start_worker("--concurrency", "4").wait_until_ready()
 
     cut_off_and_reconnect(crew, proxy, far, 300, with_a_cut=False)
     wait_until(lambda: far.says("was refused"), "what was held back arrives and is refused")
+    far = start_again_where_it_gave_up(crew, proxy, far)
     cut_off_and_reconnect(crew, proxy, far, 300, with_a_cut=True)
+    far = start_again_where_it_gave_up(crew, proxy, far)
     near.send(signal.SIGTERM)
     assert near.wait(30) == 0
     produce(crew, 20)
@@ -112,13 +128,14 @@ def test_a_worker_behind_a_network_that_swallows_everything_loses_its_jobs_and_w
 @pytest.mark.drill
 def test_workers_are_frozen_and_cut_off_again_and_again_under_thousands_of_jobs(crew, proxy):
     zombies = [crew.start_worker("--concurrency", "4", "--no-maintenance") for _ in range(2)]
-    far = crew.start_worker("--concurrency", "4", "--no-maintenance", database=proxy.database)
     crew.start_worker("--concurrency", "4")
     for worker in crew.processes:
         worker.wait_until_ready()
+    far = start_far(crew, proxy)
     for turn in range(10):
         freeze_and_thaw(crew, zombies[turn % 2], 300)
         cut_off_and_reconnect(crew, proxy, far, 300, with_a_cut=bool(turn % 2))
+        far = start_again_where_it_gave_up(crew, proxy, far)
     crew.finish(180)
     crew.check()
 
