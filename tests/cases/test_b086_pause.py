@@ -33,7 +33,9 @@ def test_b086_workers_that_come_and_go_run_nothing_of_a_paused_queue_until_it_is
     assert Execution.objects.filter(queue__name="default").count() == 100
 
 
-def test_b086_no_claim_begins_after_the_pause_was_committed_and_what_runs_finishes(declare, start, rows):
+def test_b086_no_claim_begins_after_the_pause_was_committed_and_what_runs_finishes(declare, start, rows, settings):
+    # or the two would have claimed all of them before the pause
+    settings.PGBROKER = {"POLL_MAX_SECONDS": 0.1, "PREFETCH_LIMIT": 20}
     noop = declare("tests.noop")(lambda: 1)
     for _ in range(800):
         noop.enqueue()
