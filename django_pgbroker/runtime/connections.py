@@ -122,3 +122,18 @@ def _set_up(connection: BoundedConnection, settings: sql.Composed) -> None:
         connection.close()
         raise
     connection.silence_seconds = seconds + min(seconds, _GRACE_SECONDS) if seconds else None
+
+
+#: A statement that this session has not prepared, or that another client of its server connection has.
+_STRANGE_PREPARED = ("42P05", "26000")
+
+
+def describe_error(error: Exception) -> str:
+    """What an error says, and what it most likely means where that is not obvious."""
+    text = str(error).strip()
+    if getattr(error, "sqlstate", None) in _STRANGE_PREPARED:
+        text += (
+            " (it looks as if a pooler in transaction mode stood before the server: set PGBROKER['TRANSACTION_POOLER'] "
+            "to True, or connect directly)"
+        )
+    return text

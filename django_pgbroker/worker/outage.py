@@ -6,6 +6,7 @@ import psycopg
 
 from django_pgbroker import telemetry
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
+from django_pgbroker.runtime.connections import describe_error
 
 #: What goes on is said again this often.
 _REPEAT_SECONDS = 60.0
@@ -41,5 +42,5 @@ class Outage:
 
 def _tell(error: Exception) -> None:
     sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
-    said = f"no turn can be taken, trying again: {error}".strip()
+    said = f"no turn can be taken, trying again: {describe_error(error)}"
     telemetry.warning("worker.database_lost", said, **({"sqlstate": sqlstate} if sqlstate else {}))

@@ -155,6 +155,9 @@ def open_session(options: WorkerOptions) -> Session:
         Lane(share.name, share.weight, queue_ids[share.name], settings.poll_min_seconds, settings.poll_max_seconds)
         for share in options.queues
     ]
+    if not type_ids:
+        message = "no job type is known: is each app with a jobs.py in INSTALLED_APPS? Nothing will be run"
+        telemetry.warning("worker.no_job_types", message, worker=worker_id)
     directory = Directory(
         job_types={type_id: registry.get(name) for name, type_id in type_ids.items()},
         queues={queue_id: name for name, queue_id in queue_ids.items()},

@@ -5,6 +5,7 @@ import pytest
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.operations.doctor.examination import EXAMINATIONS
 from django_pgbroker.operations.doctor.finding import Level, Subject
+from django_pgbroker.runtime.connections import open_gateway
 from django_pgbroker.store.statement import statement
 
 
@@ -59,6 +60,8 @@ def test_while_no_worker_lives_the_topic_has_nothing_to_say(rows, look, shop):
 
 
 def test_the_head_of_each_queue_is_read_by_the_claim_index(rows, look, shop):
-    rows.run(f"prepare untaken as {statement('find_untaken_types').text % {'batch': 100, 'lost_after': 5.0}}")
-    plan = "\n".join(row[0] for row in rows.gateway.connection.execute("explain execute untaken").fetchall())
+    text = statement("find_untaken_types").text % {"batch": 100, "lost_after": 5.0}
+    gateway = open_gateway("default", "test plan")
+    plan = "\n".join(row[0] for row in gateway.connection.execute(f"explain {text}").fetchall())
+    gateway.connection.close()
     assert "using job_claim on job" in plan

@@ -21,6 +21,7 @@ from django_pgbroker.management.own_command import repeat_command
 from django_pgbroker.management.start import check_connections, check_database
 from django_pgbroker.management.title import set_title
 from django_pgbroker.runtime.announcer import flush_announcements
+from django_pgbroker.runtime.connections import describe_error
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
 from django_pgbroker.worker.leash import follow_leash
@@ -115,7 +116,7 @@ class Command(BaseCommand):
         except PgbrokerError as error:
             raise CommandError(str(error)) from error
         except (psycopg.Error, Error) as error:
-            raise CommandError(f"the database cannot be used: {error}".strip()) from error
+            raise CommandError(f"the database cannot be used: {describe_error(error)}") from error
         if status:
             sys.exit(status)
 
