@@ -53,17 +53,22 @@ class LateTurns:
         if session.gateway.process_id is None:
             self._due_at = [time.monotonic() + seconds for seconds in _LATE_SECONDS]
 
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a look."""
+        return bool(self._due_at) and self._due_at[0] <= time.monotonic()
+
     def settle(self, session: Session, claims: Sequence[ClaimedJob]) -> None:
-        """Release, where it is time for a look, what the database says this worker holds and it does not.
+        """Release what the database says this worker holds and it does not.
 
         Args:
             session: between two turns.
-            claims: what the process holds.
+            claims: what the process holds, all that the last turn has found included.
 
         Raises:
             psycopg.Error: the database went away again.
         """
-        if not self._due_at or self._due_at[0] > time.monotonic():
+        if not self.is_due:
             return
         del self._due_at[0]
         if released := _release_strays(session, claims):

@@ -11,7 +11,7 @@ from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.slots import Slots
 
-#: Longer than this after the drain's end nothing waits for a row that somebody holds: its lease brings the job back.
+#: Longer than this after the drain's end nothing waits for a row or a database: the lease brings the job back.
 _LAST_SECONDS = 2.0
 
 
@@ -44,6 +44,8 @@ class Drain:
         self._seconds = seconds
         self._most_interruptions = most_interruptions
         self._until: float | None = None
+        #: Whether jobs were left to their leases.
+        self.has_left_something = False
 
     @property
     def seconds_left(self) -> float | None:
@@ -54,6 +56,11 @@ class Drain:
     def is_over(self) -> bool:
         """Whether the worker must go, whatever it still holds."""
         return self._stopping.abort.is_set() or self.seconds_left == 0.0
+
+    @property
+    def is_long_over(self) -> bool:
+        """Whether there is no more time to hand anything back."""
+        return self._until is not None and time.monotonic() >= self._until + _LAST_SECONDS
 
     def step(self, *, is_busy: bool, until: float | None = None) -> None:
         """Do what is due; called again and again until nothing is held.
@@ -72,7 +79,7 @@ class Drain:
             self._interrupt_running("the worker was stopped at once")
         elif now >= self._until:
             self._interrupt_running("the worker had to stop before the job was done")
-        if is_busy and now >= self._until + _LAST_SECONDS:
+        if is_busy and self.is_long_over:
             self.leave_behind("its row is locked; the lease brings it back")
 
     def _begin(self, until: float | None) -> None:
@@ -90,6 +97,7 @@ class Drain:
 
     def leave_behind(self, reason: str) -> None:
         """Let go of everything; the leases bring the jobs back."""
+        self.has_left_something = self.has_left_something or bool(self._holdings.claims)
         for claim in self._holdings.claims:
             telemetry.warning("job.left_behind", reason, job=claim.id, token=claim.lease_token)
         self._holdings.clear()

@@ -18,12 +18,14 @@ class Holdings:
         self._waiting: list[Verdict] = []
         self._in_turn: list[Verdict] = []
         self._in_turn_tokens: frozenset[int] = frozenset()
+        #: Claims made anew while a verdict of the old one is in the turn.
+        self._replaced = 0
         self._lost: set[int] = set()
         self._has_interruptions = False
 
     def __len__(self) -> int:
         """Claims whose verdict no turn has taken yet."""
-        return len(self._claims) - len(self._in_turn)
+        return len(self._claims) - len(self._in_turn) + self._replaced
 
     @property
     def is_empty(self) -> bool:
@@ -53,6 +55,7 @@ class Holdings:
             self._claims[claim.id] = claim
 
     def _give_up(self, lost: ClaimedJob) -> None:
+        self._replaced += lost.lease_token in self._in_turn_tokens
         held = [verdict for verdict in self._waiting if verdict.job_id == lost.id]
         if held:
             self._waiting = [verdict for verdict in self._waiting if verdict.job_id != lost.id]
@@ -91,8 +94,18 @@ class Holdings:
 
     def abandon_turn(self) -> None:
         """The turn failed: its verdicts wait for another one."""
-        self._waiting = [*self._in_turn, *self._waiting]
-        self._in_turn, self._in_turn_tokens = [], frozenset()
+        current = [verdict for verdict in self._in_turn if self._is_current(verdict)]
+        _tell_refused([verdict for verdict in self._in_turn if not self._is_current(verdict)])
+        self._waiting = [*current, *self._waiting]
+        self._clear_turn()
+
+    def _clear_turn(self) -> None:
+        self._in_turn, self._in_turn_tokens, self._replaced = [], frozenset(), 0
+
+    def _is_current(self, verdict: Verdict) -> bool:
+        """Whether the claim that this verdict ends is the one that is held."""
+        claim = self._claims.get(verdict.job_id)
+        return claim is not None and claim.lease_token == verdict.lease_token
 
     def end_turn(self, report: AckReport) -> list[tuple[Verdict, ClaimedJob]]:
         """Let go of what the turn recorded or was refused, and keep what was busy.
@@ -102,20 +115,22 @@ class Holdings:
         """
         busy, stale = report
         done = [verdict for verdict in self._in_turn if verdict.job_id not in busy] if busy else self._in_turn
-        self._waiting = [verdict for verdict in self._in_turn if verdict.job_id in busy] + self._waiting
-        ended = [(verdict, self._claims.pop(verdict.job_id)) for verdict in done]
+        kept = [verdict for verdict in self._in_turn if verdict.job_id in busy and self._is_current(verdict)]
+        self._waiting = kept + self._waiting
+        ended = [(verdict, self._claims.pop(verdict.job_id)) for verdict in done if self._is_current(verdict)]
         if stale:
             _tell_refused([verdict for verdict in done if verdict.job_id in stale])
         if self._lost:
             self._lost.difference_update(verdict.lease_token for verdict in done)
-        self._in_turn, self._in_turn_tokens = [], frozenset()
+        self._clear_turn()
         return ended
 
     def forget(self, job_ids: Collection[int]) -> None:
         """Let go of claims whose verdicts are known to be recorded."""
+        for verdict in self._waiting:
+            if verdict.job_id in job_ids and self._is_current(verdict):
+                del self._claims[verdict.job_id]
         self._waiting = [verdict for verdict in self._waiting if verdict.job_id not in job_ids]
-        for job_id in job_ids:
-            self._claims.pop(job_id, None)
 
     def clear(self) -> None:
         """Let go of everything; the leases bring the jobs back."""

@@ -96,6 +96,11 @@ class LeaseKeeper(threading.Thread):
         after = min((_MOST_MISSED + 1) * self._heartbeat_seconds, self._lease_seconds - self._heartbeat_seconds / 4)
         return self._renewed_at + after
 
+    @property
+    def lapses_at(self) -> float:
+        """The monotonic time at which the leases are as good as over."""
+        return self._renewed_at + self._lease_seconds - self._heartbeat_seconds / 8
+
     def stop(self) -> None:
         """End the thread as soon as it is not talking to the database."""
         self._stopped.set()

@@ -1,7 +1,8 @@
-"""When a worker that cannot keep its leases gives up (decision 12). Asked by the worker's main thread."""
+"""When a worker that cannot keep its leases gives up (decision 12), and what ends it when it cannot even do that."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from django_pgbroker import telemetry
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
@@ -49,3 +50,35 @@ class LeaseTrust:
         now = time.monotonic()
         self._refused_since = now if since is None else since
         return now - self._refused_since > self._patience
+
+
+class LeaseWatchdog(threading.Thread):
+    """Ends the process when handlers run on while their leases lapse: its main thread hangs in a silent network.
+
+    Args:
+        keeper: of the leases.
+        running_ids: the jobs whose handlers run.
+        on_lapse: ends the process.
+    """
+
+    def __init__(
+        self, keeper: LeaseKeeper, running_ids: Callable[[], Collection[int]], on_lapse: Callable[[], object]
+    ) -> None:
+        super().__init__(name="pgbroker-lease-watchdog", daemon=True)
+        self._keeper = keeper
+        self._running_ids = running_ids
+        self._on_lapse = on_lapse
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Sleep until the leases could be over, again and again."""
+        while not self._stopped.wait(max(self._keeper.lapses_at - time.monotonic(), 0.05)):
+            is_over = time.monotonic() >= self._keeper.lapses_at and self._keeper.has_failed_for_too_long
+            if is_over and self._running_ids():
+                telemetry.error("worker.cut_off", "the leases lapse while handlers run: the process ends at once")
+                self._on_lapse()
+                return

@@ -109,8 +109,12 @@ class Supervisor:
                 self._start(post)
 
     def _start(self, post: Post) -> None:
-        reader, writer = os.pipe()
         post.started_at = time.monotonic()
+        try:
+            reader, writer = os.pipe()
+        except OSError as error:
+            self._start_again(post, f"a worker process could not be started: {error}", status=1)
+            return
         try:
             # a group of its own: Ctrl-C at a terminal is for the supervisor alone
             post.process = subprocess.Popen(  # noqa: S603 - the command line of this process

@@ -22,7 +22,7 @@ from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
-from django_pgbroker.worker.lease_trust import LeaseTrust
+from django_pgbroker.worker.lease_trust import LeaseTrust, LeaseWatchdog
 from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
@@ -48,13 +48,18 @@ class Worker:
     Args:
         options: how it runs.
         on_beat: told after each heartbeat, in another thread, how many handlers run and whether it drains.
+        on_lapse: called in another thread when handlers still run while their leases lapse: it ends the process.
     """
 
     def __init__(
-        self, options: WorkerOptions, on_beat: Callable[[int, bool], None] = lambda _running, _is_draining: None
+        self,
+        options: WorkerOptions,
+        on_beat: Callable[[int, bool], None] = lambda _running, _is_draining: None,
+        on_lapse: Callable[[], object] = lambda: None,
     ) -> None:
         self.options = options
         self._on_beat = on_beat
+        self._on_lapse = on_lapse
         self.stopping = Stopping(on_change=self._note_stopping)
         self._mailbox = Mailbox()
         self._holdings = Holdings()
@@ -75,8 +80,8 @@ class Worker:
         """Work until stopped, or until the queues are empty where the options say so.
 
         Returns:
-            The exit status: 0 after a clean end, 1 when jobs were interrupted by a second signal, ``LEASES_NOT_KEPT``
-            when the leases of running jobs could not be renewed.
+            The exit status: 0 after a clean end; 1 when jobs were interrupted by a second signal or could not be handed
+            back; ``LEASES_NOT_KEPT`` when the leases of running jobs could not be renewed.
 
         Raises:
             ConfigurationError: the queues do not fit the settings.
@@ -93,7 +98,7 @@ class Worker:
             self._finish(session)
         if self._trust.is_given_up:
             return LEASES_NOT_KEPT
-        return 1 if self.stopping.abort.is_set() else 0
+        return 1 if self.stopping.abort.is_set() or self._drain.has_left_something else 0
 
     # -------------------------------------------------------------------------------------------- start and end
 
@@ -129,6 +134,7 @@ class Worker:
             on_beat=self._on_beat,
         )
         self._trust = LeaseTrust(self._keeper, settings.heartbeat_seconds)
+        self._watchdog = LeaseWatchdog(self._keeper, self._slots.running_ids, self._on_lapse)
         self._drain = Drain(
             self.stopping,
             self._holdings,
@@ -140,6 +146,7 @@ class Worker:
         self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
         self._slots.start()
         self._keeper.start()
+        self._watchdog.start()
         if self._listener:
             self._listener.start()
 
@@ -151,6 +158,7 @@ class Worker:
         self.left_running = len(self._slots.running_ids())
         patience = 1.0 if self._outage.is_on else 5.0
         self._keeper.join(patience)
+        self._watchdog.stop()
         try:
             session.end("aborted" if self.stopping.abort.is_set() else "stopped")
         except psycopg.Error:
@@ -190,7 +198,9 @@ class Worker:
                 until = self._keeper.last_moment if self._trust.is_given_up else None
                 self._drain.step(is_busy=self._busy_pace.is_busy, until=until)
             self._run_turn(session)
-            self._late_turns.settle(session, self._holdings.claims)
+            if self._late_turns.is_due:
+                self._take_in(session)
+                self._late_turns.settle(session, self._holdings.claims)
         except psycopg.Error as error:
             self._recover(session, error)
 
@@ -327,8 +337,8 @@ class Worker:
     def _recover(self, session: Session, error: Exception) -> None:
         self._found = []  # strays, for the settlement
         self._wait_for_database(error)
-        if self._drain.is_over:
-            self._drain.leave_behind("the database is away; the lease brings it back")
+        if self._drain.is_long_over:
+            self._drain.leave_behind("no turn can be taken; the lease brings it back")
             return
         try:
             session.reconnect()
@@ -338,6 +348,8 @@ class Worker:
             self._late_turns.expect(session)
         except psycopg.Error as again:
             self._outage.note(again)
+            if self._drain.is_over:
+                self._drain.leave_behind("the database is away; the lease brings it back")
 
     def _wait_for_database(self, error: Exception) -> None:
         """Wait before the next try, but go on taking in verdicts and be woken by a signal."""

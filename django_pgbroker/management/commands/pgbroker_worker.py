@@ -28,7 +28,7 @@ from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
 from django_pgbroker.worker.type_choice import parse_patterns
-from django_pgbroker.worker.worker import Worker
+from django_pgbroker.worker.worker import LEASES_NOT_KEPT, Worker
 
 
 class Place(NamedTuple):
@@ -158,7 +158,7 @@ class Command(BaseCommand):
             done = "draining, " if is_draining else ""
             set_title(f"{who}: {queues}: {done}{running} of {options.concurrency} running")
 
-        worker = Worker(options, on_beat=show)
+        worker = Worker(options, on_beat=show, on_lapse=lambda: os._exit(LEASES_NOT_KEPT))
         if place:
             follow_leash(place.leash, worker.stopping)
         ended = threading.Event()
@@ -172,7 +172,7 @@ class Command(BaseCommand):
             finally:
                 ended.set()
                 if runner:
-                    runner.join()
+                    runner.join(1.0 if worker.left_running else 10.0)
             if runner and not status:
                 leave_samples(options.database, options.name)
             self.stdout.write(f"pgbroker worker {options.name} stopped.")
