@@ -56,8 +56,8 @@ def test_it_says_what_it_starts(start):
     supervisor = start("--processes", "2", "--concurrency", "3", "--queues", "a,b", "--strict", "--until-empty")
     assert supervisor.wait(60) == 0
     first = supervisor.lines[0]
-    # each process: turns, heartbeat, announcer, LISTEN and three slots; and the duties of the first
-    assert ": 2 processes, each 3 slots on a, then b. At most 15 connections; the server allows " in first
+    # each process: turns, heartbeat, announcer, LISTEN and three slots; and the duties of the first two
+    assert ": 2 processes, each 3 slots on a, then b. At most 16 connections; the server allows " in first
     assert sum("slots on" in line for line in supervisor.lines) == 1
 
 
