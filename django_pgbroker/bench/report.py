@@ -2,6 +2,7 @@
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -12,15 +13,15 @@ from django_pgbroker.store.gateway import Gateway
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(ABC):
     """The conditions of a measurement; its figures are the fields of the class below this one."""
 
     server_version: str
     cpus: int
 
+    @abstractmethod
     def summary(self) -> str:
         """The figures in one line for people."""
-        raise NotImplementedError
 
 
 def conditions(gateway: Gateway) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import ArchivedJob, Execution, Job
 from django_pgbroker.store.reclaim import reclaim_jobs
-from django_pgbroker.worker.worker import LEASES_NOT_KEPT
+from django_pgbroker.worker.options import WorkerOptions, parse_queues
+from django_pgbroker.worker.worker import LEASES_NOT_KEPT, Worker
 from tests.maintenance.waiting import wait_until
 from tests.worker.test_leases import HEARTBEAT, QUICK_LEASES, events, outcomes, quick_leases
 
@@ -81,6 +82,39 @@ def test_a_worker_without_jobs_ends_too_when_only_its_renewals_fail(start, rows,
     worker = start(concurrency=1)
     break_renewals()
     assert worker.join() == LEASES_NOT_KEPT
+
+
+def test_a_worker_that_hangs_in_a_turn_is_ended_from_outside_before_others_run_what_it_runs(  # noqa: PLR0917
+    declare, broker_database, gate, rows, rival, break_renewals
+):
+    ended = threading.Event()
+
+    @declare()
+    def quick():
+        gate.wait_until_arrived()
+
+    @declare()
+    def slow():
+        gate.wait()
+
+    slow.enqueue()
+    quick.enqueue()
+    worker = Worker(WorkerOptions(parse_queues("default"), 2), on_lapse=ended.set)
+    thread = threading.Thread(target=worker.run, daemon=True)
+    with rival.transaction():
+        # the acknowledge of the quick one waits for its counter, and the main thread with it
+        rival.connection.execute("lock table pgbroker.stat_minute in exclusive mode")
+        thread.start()
+        hanging = "select count(*) from pg_stat_activity where application_name like 'pgbroker worker%%' "
+        wait_until(lambda: rows.one(f"{hanging} and wait_event_type = 'Lock'"), "the turn hangs")
+        break_renewals()
+        assert ended.wait(10), "nobody ended it"
+        assert not worker.stopping.drain.is_set(), "the main thread has noticed nothing"
+        assert rows.one("select bool_and(lease_expires_at > clock_timestamp()) from pgbroker.job")
+    gate.open()
+    worker.stopping.request_drain()
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_renewals_that_fail_twice_end_nothing(declare, start, gate, break_renewals, monkeypatch, caplog):  # noqa: PLR0917
