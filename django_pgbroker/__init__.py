@@ -18,6 +18,7 @@ from django_pgbroker.domain.errors import (
     UnknownQueue,
 )
 from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.stops import JobStopped, StopKind
 from django_pgbroker.domain.verdicts import Cancel, Retry, Snooze
 from django_pgbroker.operations.enqueue import aenqueue, enqueue
 from django_pgbroker.operations.handles import JobHandle
@@ -44,12 +45,14 @@ __all__ = [
     "JobNotFinished",
     "JobNotFound",
     "JobState",
+    "JobStopped",
     "PayloadTooLarge",
     "PgbrokerError",
     "ResultNotStored",
     "Retry",
     "RetryPolicy",
     "Snooze",
+    "StopKind",
     "UnknownJobType",
     "UnknownQueue",
     "aenqueue",

@@ -10,6 +10,7 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption, show_value
+from django_pgbroker.domain.executor_kinds import ExecutorKind, read_executor
 from django_pgbroker.domain.names import check_queue_name, suggest
 from django_pgbroker.domain.priorities import resolve_priority
 
@@ -31,6 +32,11 @@ class QueueSettings:
     """What the settings say of one declared queue."""
 
     ageing_seconds: int
+    executor: ExecutorKind | None = None
+
+
+#: What ``QUEUES`` may say of a queue.
+_QUEUE_OPTIONS = ("ageing_seconds", "executor")
 
 
 def _setting(
@@ -53,7 +59,7 @@ class Settings:
     )
     queues: Mapping[str, QueueSettings] | None = _setting(
         None,
-        "The queues that exist: a list of names, or a dict of name to options (`ageing_seconds`). "
+        "The queues that exist: a list of names, or a dict of name to options (`ageing_seconds`, `executor`). "
         "Where it is given, enqueueing to another queue is an error; where not, a queue begins with its first job.",
     )
     routes: Mapping[str, str] = _setting(
@@ -69,7 +75,7 @@ class Settings:
     )
     default_max_attempts: int = _setting(3, "Attempts before a failing job is a dead letter.", 1, MOST_ATTEMPTS)
     default_timeout_seconds: int = _setting(
-        300, "Longest attempt: stored with each job, not enforced yet.", 1, LONGEST_TIMEOUT_SECONDS
+        300, "Longest attempt of a job for which nothing else names one.", 1, LONGEST_TIMEOUT_SECONDS
     )
     ageing_seconds: int = _setting(
         60, "Waiting this long is worth one step of priority; 0 turns priority off. Used when a queue is created.",
@@ -82,6 +88,12 @@ class Settings:
         12, "A worker reports and renews its leases this often; at most half of `LEASE_SECONDS`.", 0.5, 3_600
     )
     reclaim_interval_seconds: float = _setting(5, "Lapsed leases are looked for this often.", 0.1, 3_600)
+    stop_grace_seconds: float = _setting(
+        10,
+        "A handler that was cancelled or timed out has this long to end: after half of it `JobStopped` is raised in "
+        "its thread, after all of it the handler is given up.",
+        0.1, 3_600,
+    )  # fmt: skip
     drain_seconds: float = _setting(30, "A stopping worker lets its jobs run for this long.", 0, 86_400)
     poll_min_seconds: float = _setting(0.01, "Shortest pause between two looks for work.", 0.001, 60)
     poll_max_seconds: float = _setting(5, "Longest pause between two looks for work.", 0.01, 3_600)
@@ -191,8 +203,9 @@ def _read_queue(name: str, options: Any, ageing: int) -> QueueSettings:
     if not isinstance(options, Mapping):
         raise _bad("QUEUES", options, f"must give a dict of options for {name!r}")
     for option in options:
-        if option != "ageing_seconds":
-            raise ConfigurationError(f"PGBROKER['QUEUES'][{name!r}] has no option {option!r}. Known: 'ageing_seconds'.")
+        if option not in _QUEUE_OPTIONS:
+            known = ", ".join(map(repr, _QUEUE_OPTIONS))
+            raise ConfigurationError(f"PGBROKER['QUEUES'][{name!r}] has no option {option!r}. Known: {known}.")
     seconds = options.get("ageing_seconds", ageing)
     if type(seconds) is not int or not 0 <= seconds <= LONGEST_AGEING_SECONDS:
         raise _bad(
@@ -200,7 +213,10 @@ def _read_queue(name: str, options: Any, ageing: int) -> QueueSettings:
             seconds,
             f"[{name!r}]['ageing_seconds'] must be a whole number from 0 to {LONGEST_AGEING_SECONDS:,}",
         )
-    return QueueSettings(seconds)
+    try:
+        return QueueSettings(seconds, read_executor(options.get("executor")))
+    except InvalidOption as error:
+        raise ConfigurationError(f"PGBROKER['QUEUES'][{name!r}]['executor']: {error}") from None
 
 
 def _read_routes(value: Any, _: int) -> Mapping[str, str]:

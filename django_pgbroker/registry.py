@@ -11,6 +11,7 @@ from django.utils.module_loading import autodiscover_modules
 from django_pgbroker.domain.arguments import HandlerSignature, bind_arguments, read_signature
 from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, DuplicateJobType, InvalidName, UnknownJobType
+from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.names import check_job_type_name, suggest
 
 
@@ -28,6 +29,7 @@ class JobType:
         retry_policy: how long to wait after a failed attempt.
         version: of the arguments' shape.
         store_result: whether the handler's answer is kept.
+        executor: where the handler runs; ``None`` leaves it to the queue, and else to what kind of function it is.
 
     Raises:
         ConfigurationError: a name or the handler's signature is impossible.
@@ -45,6 +47,7 @@ class JobType:
     retry_policy: RetryPolicy = Exponential()  # noqa: RUF009 - frozen
     version: int = 1
     store_result: bool = True
+    executor: ExecutorKind | None = None
     is_async: bool = field(init=False)
     signature: HandlerSignature = field(init=False, repr=False)
 
@@ -68,6 +71,11 @@ class JobType:
             )
         object.__setattr__(self, "is_async", _is_async(self.handler))
         object.__setattr__(self, "signature", read_signature(self.handler))
+        if self.executor is ExecutorKind.ASYNC and not self.is_async:
+            raise ConfigurationError(
+                f"job type {self.name!r}: executor='async' needs a handler that is declared async def, and "
+                f"{self.place} is not: it would hold up every other job of the event loop"
+            )
 
     @property
     def takes_context(self) -> bool:

@@ -207,7 +207,7 @@ def test_only_the_gateway_opens_cursors_and_only_it_and_the_runtime_connect():
     assert not {name for name in callers - {f"{PACKAGE}.store.gateway"} if part_of(name) not in may}
 
 
-@pytest.mark.parametrize("name", [f"{PACKAGE}.worker.{each}" for each in ("slots", "executor", "context")])
+@pytest.mark.parametrize("name", [f"{PACKAGE}.worker.{each}" for each in ("pools.threads", "executor", "context")])
 def test_what_runs_handlers_knows_no_statement(name):
     assert not {each for each in own_imports_of(name) if part_of(each) == "store"}
 

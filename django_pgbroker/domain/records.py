@@ -66,6 +66,14 @@ class AckReport(NamedTuple):
     stale: frozenset[int]
 
 
+class RenewalReport(NamedTuple):
+    """The exceptions of a renewal: ``busy`` ids come next time, ``stale`` are lost, ``cancelled`` must end."""
+
+    busy: frozenset[int]
+    stale: frozenset[int]
+    cancelled: frozenset[int]
+
+
 class LapsedJob(NamedTuple):
     """A running job whose lease is over, as ``find_lapsed_jobs.sql`` saw it."""
 
@@ -102,7 +110,8 @@ class Promotion(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """What operators ask of a worker, brought back by its heartbeat."""
+    """What operators ask of a worker, brought back by its heartbeat, and the database's time in epoch seconds."""
 
     drain: bool
     stop: bool
+    epoch_seconds: float

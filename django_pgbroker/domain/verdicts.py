@@ -12,6 +12,7 @@ from django_pgbroker.domain.fingerprint import fingerprint_error
 from django_pgbroker.domain.payload import encode_result, sanitise_text
 from django_pgbroker.domain.records import ClaimedJob, ErrorRecord, LapsedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
+from django_pgbroker.domain.stops import Stop, StopKind
 
 MESSAGE_LIMIT = 2_000
 TRACEBACK_LIMIT = 20_000
@@ -132,6 +133,42 @@ def judge_error(
     wish = error.after_seconds if isinstance(error, Retry) else None
     seconds = retry_policy.delay_seconds(claim.attempt, choose) if wish is None else wish
     return _wait(failed._replace(reason=reason or None), _as_seconds(seconds))
+
+
+def judge_stop(
+    claim: ClaimedJob,
+    stop: Stop,
+    run_microseconds: int,
+    retry_policy: RetryPolicy,
+    *,
+    error: BaseException | None = None,
+    most_interruptions: int | None = None,
+    choose: Callable[[], float] = random.random,
+) -> Verdict:
+    """The verdict of a handler that ended, or was given up, because it was asked to.
+
+    Args:
+        claim: the job that ran.
+        stop: why it had to end; a lost lease makes an interruption, which the fence refuses.
+        run_microseconds: how long it ran.
+        retry_policy: the delays of this job type, for a time-out.
+        error: what it raised, if that is worth keeping.
+        most_interruptions: as for ``interrupt``.
+        choose: draws the jitter, between 0 and 1.
+    """
+    if stop.kind in (StopKind.DRAINING, StopKind.LOST):
+        return interrupt(claim, stop.reason, most_interruptions)._replace(run_microseconds=run_microseconds)
+    record = None if error is None else record_error(error)
+    base = Verdict(
+        claim.id, claim.lease_token, Outcome.CANCELLED, JobState.CANCELLED, 0.0, run_microseconds, None, record,
+        sanitise_text(stop.reason, REASON_LIMIT),
+    )  # fmt: skip
+    if stop.kind is StopKind.CANCELLED:
+        return base
+    timed_out = base._replace(outcome=Outcome.TIMED_OUT)
+    if claim.attempt >= claim.max_attempts:
+        return timed_out._replace(next_state=JobState.DEAD)
+    return _wait(timed_out, _as_seconds(retry_policy.delay_seconds(claim.attempt, choose)))
 
 
 def judge_loss(job: LapsedJob, delay_seconds: float) -> Verdict:

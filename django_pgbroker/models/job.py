@@ -42,6 +42,9 @@ class Job(models.Model):
     interruptions = models.SmallIntegerField(default=0)
     parked_reason = models.SmallIntegerField(null=True, blank=True)
     limit_ids = IdentifierList(null=True, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested_by = models.TextField(null=True, blank=True)
+    cancel_reason = models.TextField(null=True, blank=True)
 
     objects = BrokerManager.from_queryset(JobQuerySet)()
 

@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, MOST_INTERRUPTIONS
 from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
+from django_pgbroker.domain.executor_kinds import ExecutorKind, read_executor
 from django_pgbroker.domain.names import check_queue_name
 from django_pgbroker.domain.options import (
     NO_OPTIONS,
@@ -30,7 +31,7 @@ from django_pgbroker.registry import JobType, registry
 #: The keywords of ``@job``.
 _DECLARED_OPTIONS = (
     "queue", "priority", "max_attempts", "timeout", "heartbeat_timeout", "max_interruptions", "retry", "version",
-    "store_result", "aliases",
+    "store_result", "aliases", "executor",
 )  # fmt: skip
 
 
@@ -119,6 +120,7 @@ def job[**P, R](
     version: int = 1,
     store_result: bool = True,
     aliases: tuple[str, ...] | list[str] = (),
+    executor: ExecutorKind | str | None = None,
     **unknown: Never,
 ) -> Callable[[Callable[P, R]], DeclaredJob[P, R]]:
     """Register the decorated function, sync or async, as the handler of a job type.
@@ -136,6 +138,9 @@ def job[**P, R](
         version: of the arguments' shape, stored with each job.
         store_result: whether the answer is kept.
         aliases: former names, so that stored jobs are still run.
+        executor: where the handler runs: ``"thread"``, ``"async"`` (the event loop; for ``async def`` alone) or
+            ``"process"`` (a child process). ``None`` leaves it to the queue's setting; without one it is the event loop
+            for ``async def`` and a thread for all else.
         unknown: refused.
 
     Raises:
@@ -149,6 +154,7 @@ def job[**P, R](
     _check_defaults(name, queue, priority, max_attempts, max_interruptions)
     timeout_seconds = _read_span(name, "timeout", timeout)
     heartbeat_timeout_seconds = _read_span(name, "heartbeat_timeout", heartbeat_timeout)
+    executor_kind = _read_executor(name, executor)
 
     def declare(handler: Callable[P, R]) -> DeclaredJob[P, R]:
         declared: DeclaredJob[P, R] = DeclaredJob(
@@ -164,6 +170,7 @@ def job[**P, R](
             retry_policy=retry,
             version=version,
             store_result=store_result,
+            executor=executor_kind,
         )
         _look_like(declared, handler)
         return registry.register(declared)
@@ -193,6 +200,13 @@ def _check_defaults(
             read_whole("max_interruptions", max_interruptions, 0, MOST_INTERRUPTIONS)
     except (InvalidName, InvalidOption) as error:
         raise ConfigurationError(f"job type {name!r}: {error}") from None
+
+
+def _read_executor(name: str, value: object) -> ExecutorKind | None:
+    try:
+        return read_executor(value)
+    except InvalidOption as error:
+        raise ConfigurationError(f"job type {name!r}: executor {error}") from None
 
 
 def _read_span(name: str, option: str, value: Duration | None) -> int | None:

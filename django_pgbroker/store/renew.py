@@ -2,15 +2,16 @@
 
 from collections.abc import Collection
 
-from django_pgbroker.domain.records import AckReport, ClaimedJob
-from django_pgbroker.store.acknowledge import read_ack_report
+from django_pgbroker.domain.records import ClaimedJob, RenewalReport
 from django_pgbroker.store.arrays import array_of_booleans, array_of_integers
 from django_pgbroker.store.gateway import Gateway
+
+_ANSWERS = RenewalReport._fields
 
 
 def renew_leases(
     gateway: Gateway, claims: Collection[ClaimedJob], begun: Collection[int], lease_seconds: float
-) -> AckReport:
+) -> RenewalReport:
     """Renew the leases of ``claims``.
 
     Args:
@@ -20,7 +21,8 @@ def renew_leases(
         lease_seconds: how long from now they may be held.
 
     Returns:
-        ``busy``: ours, but locked by another, to be tried again; ``stale``: the lease is lost.
+        The exceptions: ``busy`` ones are ours, but locked by another, to be tried again; the lease of ``stale`` ones is
+        lost; somebody wants the ``cancelled`` ones to end.
     """
     ordered = sorted(claims)
     params = {
@@ -29,4 +31,5 @@ def renew_leases(
         "begun": array_of_booleans(claim.id in begun for claim in ordered),
         "lease_seconds": lease_seconds,
     }
-    return read_ack_report(gateway.send("renew_leases", params))
+    rows = gateway.fetch("renew_leases", params)
+    return RenewalReport(*(frozenset(job_id for job_id, answer in rows if answer == word) for word in _ANSWERS))

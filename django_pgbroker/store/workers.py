@@ -19,9 +19,13 @@ def register_worker(
     job_type_ids: Iterable[int],
     concurrency: int,
     heartbeat_seconds: float,
-) -> int:
-    """Make the presence row of this process and return its id. Every start is a new row, whatever its name."""
-    row = gateway.fetch_one(
+) -> tuple[int, float]:
+    """Make the presence row of this process; every start is a new row, whatever its name.
+
+    Returns:
+        The id of the row, and the time of the database in epoch seconds.
+    """
+    worker_id, epoch_seconds = gateway.fetch_one(
         "register_worker",
         {
             "name": name,
@@ -34,7 +38,7 @@ def register_worker(
             "heartbeat_seconds": heartbeat_seconds,
         },
     )
-    return int(row[0])
+    return worker_id, epoch_seconds
 
 
 def beat_worker(

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.domain.stops import JobStopped
+from django_pgbroker.worker.link import JobLink
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,9 @@ class JobContext:
         max_attempts: the last attempt.
         lease_token: of this claim; a later claim has a larger one.
         correlation_id: as the producer gave it.
-        deadline_at: the latest finish, if there is one.
+        deadline_at: the latest finish of the job, if it was given one.
+        deadline: when this attempt must be over: by its time-out or by ``deadline_at``, whichever is first; by the
+            clock of the database.
         headers: what travels beside the arguments.
     """
 
@@ -36,9 +40,9 @@ class JobContext:
     lease_token: int
     correlation_id: str | None
     deadline_at: datetime | None
+    deadline: datetime | None
     headers: dict[str, Any]
-    _is_stopping: Callable[[int], bool]
-    _beat: Callable[[int], None]
+    _link: JobLink
 
     @property
     def idempotency_key(self) -> str:
@@ -46,24 +50,30 @@ class JobContext:
         return f"pgbroker-job-{self.id}"
 
     def should_stop(self) -> bool:
-        """Whether the handler should end soon: the worker drains, or the lease of this job is lost or about to be."""
-        return self._is_stopping(self.lease_token)
+        """Whether the handler should end soon.
+
+        It was cancelled or has timed out, the worker drains, or the lease is lost or about to be. No SQL.
+        """
+        return self._link.find_stop(self.lease_token) is not None
+
+    def raise_if_stopped(self) -> None:
+        """End the handler here if it should stop.
+
+        A drained job is pending again and costs no attempt; a cancelled or timed out one ends as such.
+
+        Raises:
+            JobStopped: it should; let it pass.
+        """
+        if stop := self._link.find_stop(self.lease_token):
+            raise JobStopped(stop)
 
     def heartbeat(self) -> None:
         """Say that the handler gets on; only of consequence where its job type has a ``heartbeat_timeout``. No SQL."""
-        self._beat(self.lease_token)
+        self._link.beat(self.lease_token)
 
 
-def make_context(
-    claim: ClaimedJob,
-    job_type: str,
-    queue: str,
-    tenant: str,
-    *,
-    is_stopping: Callable[[int], bool],
-    beat: Callable[[int], None],
-) -> JobContext:
-    """The context of a claimed job."""
+def make_context(claim: ClaimedJob, job_type: str, queue: str, tenant: str, link: JobLink) -> JobContext:
+    """The context of a claimed job that is about to begin."""
     return JobContext(
         id=claim.id,
         job_type=job_type,
@@ -74,9 +84,9 @@ def make_context(
         lease_token=claim.lease_token,
         correlation_id=claim.correlation_id,
         deadline_at=None if claim.deadline_at is None else datetime.fromtimestamp(claim.deadline_at, UTC),
+        deadline=link.deadline_of(claim),
         headers=json.loads(claim.headers) if claim.headers else {},
-        _is_stopping=is_stopping,
-        _beat=beat,
+        _link=link,
     )
 
 

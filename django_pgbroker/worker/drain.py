@@ -9,7 +9,8 @@ from django_pgbroker.domain.verdicts import interrupt, release
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
-from django_pgbroker.worker.slots import Slots
+from django_pgbroker.worker.pools.pool import Pool
+from django_pgbroker.worker.pools.pools import Pools
 
 #: Longer than this after the drain's end nothing waits for a row or a database: the lease brings the job back.
 _LAST_SECONDS = 2.0
@@ -21,7 +22,7 @@ class Drain:
     Args:
         stopping: how urgently it is asked to stop.
         holdings: what it holds.
-        slots: its handlers.
+        pools: its handlers.
         keeper: of its leases.
         seconds: how long handlers may go on.
         most_interruptions: how often a job may be interrupted before it is a dead letter; None is without limit.
@@ -31,7 +32,7 @@ class Drain:
         self,
         stopping: Stopping,
         holdings: Holdings,
-        slots: Slots,
+        pools: Pools,
         keeper: LeaseKeeper,
         *,
         seconds: float,
@@ -39,7 +40,7 @@ class Drain:
     ) -> None:
         self._stopping = stopping
         self._holdings = holdings
-        self._slots = slots
+        self._pools = pools
         self._keeper = keeper
         self._seconds = seconds
         self._most_interruptions = most_interruptions
@@ -71,7 +72,7 @@ class Drain:
         """
         if self._until is None:
             self._begin(until)
-        hand_back_waiting(self._slots, self._holdings)
+        hand_back_waiting(self._pools, self._holdings)
         now = time.monotonic()
         ends = [self._until, until, now if self._stopping.abort.is_set() else None]
         self._until = min(end for end in ends if end is not None)
@@ -103,6 +104,6 @@ class Drain:
         self._holdings.clear()
 
 
-def hand_back_waiting(slots: Slots, holdings: Holdings) -> None:
-    """Release the claims that wait for a slot."""
-    holdings.accept([release(claim) for claim in slots.take_back()])
+def hand_back_waiting(pools: Pools | Pool, holdings: Holdings) -> None:
+    """Release the claims that wait for a place."""
+    holdings.accept([release(claim) for claim in pools.take_back()])

@@ -1,10 +1,11 @@
 """Run one claimed job and judge how it ended. Called in the slots; whatever a handler raises, a verdict comes out."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
@@ -14,11 +15,14 @@ from asgiref.sync import async_to_sync
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
-from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result
+from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
+from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop
 from django_pgbroker.registry import JobType
 from django_pgbroker.worker.context import JobContext, make_context, running_job
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
+from django_pgbroker.worker.interruption import Interruptible
+from django_pgbroker.worker.link import JobLink
 
 
 class PayloadMissing(Exception):
@@ -28,6 +32,9 @@ class PayloadMissing(Exception):
 class NothingRan(Exception):
     """The handler returned something that would still have to be awaited or iterated: it has done nothing yet."""
 
+
+#: Stops that are carried out whatever the handler does; a drain only asks.
+_FORCED = (StopKind.CANCELLED, StopKind.TIMED_OUT)
 
 _UNRUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
@@ -47,39 +54,44 @@ class Executor:
     Args:
         directory: what the ids in a claim stand for.
         result_limit_bytes: the most JSON that a result may take.
-        is_stopping: whether the claim with this lease token should end soon.
+        link: what a running job asks of its worker.
         heartbeats: of handlers that must show progress.
     """
 
     def __init__(
-        self,
-        directory: Directory,
-        result_limit_bytes: int,
-        is_stopping: Callable[[int], bool],
-        heartbeats: HandlerHeartbeats,
+        self, directory: Directory, result_limit_bytes: int, link: JobLink, heartbeats: HandlerHeartbeats
     ) -> None:
         self._directory = directory
-        self._heartbeats = heartbeats
         self._result_limit = result_limit_bytes
-        self._is_stopping = is_stopping
+        self._link = link
+        self._heartbeats = heartbeats
 
-    def execute(self, claim: ClaimedJob) -> Verdict:
-        """Run the handler of ``claim`` and return its verdict. Never raises."""
+    def execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
+        """Run the handler of ``claim`` and return its verdict. Never raises.
+
+        Args:
+            claim: to run.
+            region: of this thread; ``JobStopped`` may be thrown into it while the handler runs.
+        """
         started = perf_counter()
         job_type = self._directory.job_types[claim.job_type_id]
         if job_type.heartbeat_timeout_seconds is None:
-            return self._run(job_type, claim, started)
+            return self._run(job_type, claim, region, started)
         self._heartbeats.begin(claim, job_type.heartbeat_timeout_seconds)
         try:
-            return self._run(job_type, claim, started)
+            return self._run(job_type, claim, region, started)
         finally:
             self._heartbeats.end(claim.lease_token)
 
-    def _run(self, job_type: JobType, claim: ClaimedJob, started: float) -> Verdict:
+    def _run(self, job_type: JobType, claim: ClaimedJob, region: Interruptible, started: float) -> Verdict:
         try:
             drop_dead_connections()
-            value = copy_context().run(self._call, job_type, claim)
-            if aliases := settle_connections():
+            try:
+                region.enter()
+                value = copy_context().run(self._call, job_type, claim)
+            finally:
+                region.leave()
+            if aliases := settle_connections(closes_all=self._is_forced(claim)):
                 raise OpenTransaction(
                     f"the handler returned with an open transaction on {', '.join(aliases)}; it was rolled back. "
                     "Use transaction.atomic(), or commit"
@@ -98,10 +110,7 @@ class Executor:
         if claim.arguments is None:
             raise PayloadMissing(f"job {claim.id} has no row in pgbroker.job_payload")
         arguments = json.loads(claim.arguments)
-
-        def get_context() -> JobContext:
-            return self._context_of(job_type, claim)
-
+        get_context = cache(lambda: self._context_of(job_type, claim))
         if job_type.takes_context:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
@@ -118,14 +127,12 @@ class Executor:
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
-        return make_context(
-            claim, job_type.name, queue, tenant, is_stopping=self._is_stopping, beat=self._heartbeats.beat
-        )
+        return make_context(claim, job_type.name, queue, tenant, self._link)
 
     def _judge(self, job_type: JobType, claim: ClaimedJob, error: BaseException, run_microseconds: int) -> Verdict:
         try:
-            settle_connections()
-            verdict = judge_error(claim, error, run_microseconds, job_type.retry_policy)
+            settle_connections(closes_all=self._is_forced(claim))
+            verdict = self._judge_raised(job_type, claim, error, run_microseconds)
         except BaseException as broken:
             error = broken
             verdict = Verdict(
@@ -141,10 +148,30 @@ class Executor:
             _tell(job_type, claim, verdict, error)
         return verdict
 
+    def _judge_raised(self, job_type: JobType, claim: ClaimedJob, error: BaseException, ran: int) -> Verdict:
+        policy = job_type.retry_policy
+        if isinstance(error, JobStopped):
+            return judge_stop(claim, error.stop, ran, policy, most_interruptions=job_type.max_interruptions)
+        stop = self._link.find_stop(claim.lease_token)
+        if stop is not None and stop.kind in _FORCED:
+            return judge_stop(claim, stop, ran, policy, error=error)
+        return judge_error(claim, error, ran, policy)
+
+    def judge_abandoned(self, claim: ClaimedJob, stop: Stop, run_microseconds: int) -> Verdict:
+        """The verdict of a handler that is given up: it was asked to end and did not."""
+        policy = self._directory.job_types[claim.job_type_id].retry_policy
+        given_up = stop._replace(reason=f"{stop.reason}; its handler did not end and was given up")
+        return judge_stop(claim, given_up, run_microseconds, policy)
+
+    def _is_forced(self, claim: ClaimedJob) -> bool:
+        """Whether its session may be in any state, as the server was asked, or will be, to end a statement in it."""
+        stop = self._link.find_stop(claim.lease_token)
+        return stop is not None and stop.kind in _FORCED
+
 
 def _tell(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseException) -> None:
     fields = {"job": claim.id, "job_type": job_type.name, "attempt": claim.attempt, "token": claim.lease_token}
-    if isinstance(error, Directive):
+    if isinstance(error, Directive | JobStopped):
         telemetry.info(f"job.{verdict.outcome.label}", verdict.reason or "as the handler asked", **fields)
     elif verdict.next_state is JobState.DEAD:
         telemetry.error("job.dead", f"{type(error).__name__}: no attempt is left", exc_info=error, **fields)

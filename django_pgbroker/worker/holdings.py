@@ -43,6 +43,15 @@ class Holdings:
         return list(self._claims.values())
 
     @property
+    def open_claims(self) -> list[ClaimedJob]:
+        """Claims whose verdict no turn has taken yet; for the main thread."""
+        return [claim for claim in self._claims.values() if claim.lease_token not in self._in_turn_tokens]
+
+    def find(self, job_id: int) -> ClaimedJob | None:
+        """The claim of this job, if it is held."""
+        return self._claims.get(job_id)
+
+    @property
     def verdicts(self) -> list[Verdict]:
         """What waits for a turn."""
         return self._waiting

@@ -23,8 +23,11 @@ def drop_dead_connections() -> None:
             wrapper.close()
 
 
-def settle_connections() -> list[str]:
+def settle_connections(*, closes_all: bool = False) -> list[str]:
     """Throw away connections of this thread with an open transaction, and give pooled ones back.
+
+    Args:
+        closes_all: throw the others away too: something was done to them from outside.
 
     Returns:
         The aliases that had a transaction open; what was written in it is rolled back.
@@ -35,6 +38,8 @@ def settle_connections() -> list[str]:
             continue
         if _has_open_transaction(wrapper):
             left_open.append(wrapper.alias)
+            _throw_away(wrapper)
+        elif closes_all:
             _throw_away(wrapper)
         elif wrapper.settings_dict.get("OPTIONS", {}).get("pool"):
             wrapper.close()

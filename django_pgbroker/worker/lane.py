@@ -4,6 +4,7 @@ import math
 import random
 from typing import NamedTuple
 
+from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob, Promotion
 from django_pgbroker.store.claim import NO_FLOOR
 from django_pgbroker.worker.claim_floor import ClaimFloor
@@ -35,20 +36,34 @@ class Look(NamedTuple):
 
 
 class Lane:
-    """The state of one queue in one worker. All times are this process's monotonic seconds.
+    """The state of one queue in one worker, for the job types of one pool. All times are monotonic seconds.
 
     Args:
         name: of the queue.
         weight: beside the other lanes.
         queue_id: of the queue.
+        kind: of the pool that runs the jobs.
+        job_type_ids: what to claim, as an array's text.
         poll_min_seconds: the first pause after a look that found nothing.
         poll_max_seconds: the longest pause.
     """
 
-    def __init__(self, name: str, weight: int, queue_id: int, poll_min_seconds: float, poll_max_seconds: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        weight: int,
+        queue_id: int,
+        poll_min_seconds: float,
+        poll_max_seconds: float,
+        *,
+        kind: ExecutorKind = ExecutorKind.THREAD,
+        job_type_ids: str = "{}",
+    ) -> None:
         self.name = name
         self.weight = weight
         self.queue_id = queue_id
+        self.kind = kind
+        self.job_type_ids = job_type_ids
         self.is_empty = False
         self.needs_free_slot = False
         self.next_look_at = 0.0

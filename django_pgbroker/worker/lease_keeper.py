@@ -11,6 +11,7 @@ from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Orders
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.runtime.database_clock import DatabaseClock
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.renew import renew_leases
 from django_pgbroker.store.workers import beat_worker
@@ -37,7 +38,9 @@ class LeaseKeeper(threading.Thread):
         held: answers what the worker holds now.
         running_ids: answers which of those run.
         on_lost: told the id and the token of a claim whose lease is lost.
+        on_cancelled: told the token of a claim whose job somebody wants cancelled; again at every heartbeat.
         on_orders: told what operators ask.
+        clock: of the database, told its time with every beat.
         is_draining: answers whether the worker drains.
         on_beat: told after each heartbeat how many handlers run, and whether the worker drains.
     """
@@ -53,7 +56,9 @@ class LeaseKeeper(threading.Thread):
         held: Callable[[], list[ClaimedJob]],
         running_ids: Callable[[], set[int]],
         on_lost: Callable[[int, int], None],
+        on_cancelled: Callable[[int], None],
         on_orders: Callable[[Orders], None],
+        clock: DatabaseClock,
         is_draining: Callable[[], bool] = lambda: False,
         on_beat: Callable[[int, bool], None] = lambda _running, _is_draining: None,
     ) -> None:
@@ -66,7 +71,9 @@ class LeaseKeeper(threading.Thread):
         self._held = held
         self._running_ids = running_ids
         self._on_lost = on_lost
+        self._on_cancelled = on_cancelled
         self._on_orders = on_orders
+        self._clock = clock
         self._is_draining = is_draining
         self._on_beat = on_beat
         self._stopped = threading.Event()
@@ -143,6 +150,7 @@ class LeaseKeeper(threading.Thread):
         orders = beat_worker(self._gateway, self._worker_id, running, time.time(), is_draining=is_draining)
         self._on_beat(running, is_draining)
         if orders is not None:
+            self._clock.learn(orders.epoch_seconds)
             self._on_orders(orders)
 
     def _renew(self, gateway: Gateway) -> None:
@@ -150,10 +158,14 @@ class LeaseKeeper(threading.Thread):
         if not claims:
             return
         begun: Collection[int] = self._running_ids()
-        stale = renew_leases(gateway, claims, begun, self._lease_seconds).stale
+        report = renew_leases(gateway, claims, begun, self._lease_seconds)
+        if not (report.stale or report.cancelled):
+            return
         for claim in claims:
-            if claim.id in stale:
+            if claim.id in report.stale:
                 self._on_lost(claim.id, claim.lease_token)
+            elif claim.id in report.cancelled:
+                self._on_cancelled(claim.lease_token)
 
     def _succeed(self, started: float) -> None:
         self._renewed_at = started

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 
 from django_pgbroker.conf import Settings, get_settings
 from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.executor_kinds import ExecutorKind, choose_executor
 from django_pgbroker.domain.names import check_queue_name
+from django_pgbroker.registry import JobType
 from django_pgbroker.worker.type_choice import choose_names
 
 MOST_SLOTS = 1000
+MOST_COROUTINES = 10_000
+MOST_CHILDREN = 64
 MOST_WEIGHT = 1000
 
 
@@ -27,7 +31,9 @@ class WorkerOptions:
 
     Args:
         queues: at least one.
-        concurrency: how many handlers run at once.
+        concurrency: how many handlers run at once in threads.
+        async_concurrency: how many run at once on the event loop.
+        child_processes: how many child processes there are for handlers that need one.
         database: the alias that holds the jobs.
         until_empty: end when the queues hold nothing that this worker could run, now or later.
         types: names or patterns of the job types that it takes; none means all that the code has.
@@ -42,6 +48,8 @@ class WorkerOptions:
 
     queues: tuple[QueueShare, ...]
     concurrency: int = 10
+    async_concurrency: int = 100
+    child_processes: int = field(default_factory=lambda: min(os.cpu_count() or 1, MOST_CHILDREN))
     database: str = field(default_factory=lambda: get_settings().database)
     until_empty: bool = False
     types: tuple[str, ...] = ()
@@ -53,6 +61,12 @@ class WorkerOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MOST_SLOTS:
             raise InvalidOption(f"concurrency must be from 1 to {MOST_SLOTS:,}, not {self.concurrency}")
+        if not 1 <= self.async_concurrency <= MOST_COROUTINES:
+            raise InvalidOption(
+                f"async concurrency must be from 1 to {MOST_COROUTINES:,}, not {self.async_concurrency}"
+            )
+        if not 1 <= self.child_processes <= MOST_CHILDREN:
+            raise InvalidOption(f"child processes must be from 1 to {MOST_CHILDREN}, not {self.child_processes}")
         if not self.queues:
             raise InvalidOption("a worker needs at least one queue, as in --queues default")
         if weighty := [share for share in self.queues if self.is_strict and share.weight != 1]:
@@ -67,6 +81,21 @@ class WorkerOptions:
         if self.is_strict:
             return ", then ".join(share.name for share in self.queues)
         return ", ".join(f"{share.name} (weight {share.weight})" for share in self.queues)
+
+    def kind_of(self, job_type: JobType, queue: str) -> ExecutorKind:
+        """Where the jobs of one type in one queue run."""
+        declared = (self.settings.queues or {}).get(queue)
+        of_queue = declared.executor if declared else None
+        return choose_executor(job_type.executor, of_queue, is_async=job_type.is_async)
+
+    def capacity_of(self, kind: ExecutorKind) -> int:
+        """How many handlers a pool of this kind runs at once."""
+        match kind:
+            case ExecutorKind.ASYNC:
+                return self.async_concurrency
+            case ExecutorKind.PROCESS:
+                return self.child_processes
+        return self.concurrency
 
     def job_type_names(self) -> list[str]:
         """Names and aliases of the job types that it takes, as the code declares them now.

@@ -2,16 +2,18 @@
 
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db import connections
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.registry import registry
 from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.runtime.database_clock import DatabaseClock
 from django_pgbroker.runtime.new_names import declare_names
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.gateway import Gateway
@@ -47,7 +49,8 @@ class Session:
         gateway: the connection for turns.
         worker_id: the presence row of this process start; kept over reconnects.
         directory: ids to job types, queues and tenants.
-        lanes: the queues.
+        lanes: the queues, once for each kind of pool that has job types in it.
+        clock: of the database.
     """
 
     options: WorkerOptions
@@ -55,9 +58,9 @@ class Session:
     worker_id: int
     directory: Directory
     lanes: list[Lane]
+    clock: DatabaseClock
 
     def __post_init__(self) -> None:
-        self.job_type_ids = array_of_integers(self.directory.job_types)
         self.process_id = self.gateway.process_id
 
     def reconnect(self) -> None:
@@ -106,14 +109,14 @@ class Session:
     def has_unfinished_work(self) -> bool:
         """Whether a queue still holds jobs that this worker could run, now or later."""
         types = self.directory.job_types
-        return any(has_unfinished_work(self.gateway, lane.queue_id, types) for lane in self.lanes)
+        return any(has_unfinished_work(self.gateway, queue_id, types) for queue_id in self.directory.queues)
 
     def tell_left_jobs(self) -> None:
         """Log what stays in the queues although nothing in them is for this worker."""
-        for lane in self.lanes:
-            if job_types := find_left_types(self.gateway, lane.queue_id):
+        for queue_id, name in self.directory.queues.items():
+            if job_types := find_left_types(self.gateway, queue_id):
                 message = "jobs stay: the queue is paused, or this process knows no handler for them"
-                telemetry.warning("worker.left_jobs", message, queue=lane.name, job_types=", ".join(job_types))
+                telemetry.warning("worker.left_jobs", message, queue=name, job_types=", ".join(job_types))
 
     def end(self, reason: str) -> None:
         """Say good-bye in the presence row, and disconnect."""
@@ -139,7 +142,14 @@ def open_session(options: WorkerOptions) -> Session:
     gateway = _open(options)
     queue_ids = find_queue_ids(gateway, [share.name for share in options.queues])
     type_ids = find_job_type_ids(gateway, options.job_type_names())
-    worker_id = register_worker(
+    directory = Directory(
+        job_types={type_id: registry.get(name) for name, type_id in type_ids.items()},
+        queues={queue_id: name for name, queue_id in queue_ids.items()},
+        tenants={},
+    )
+    lanes = _make_lanes(options, directory, queue_ids)
+    clock = DatabaseClock()
+    worker_id, epoch_seconds = register_worker(
         gateway,
         name=options.name,
         hostname=socket.gethostname(),
@@ -147,24 +157,36 @@ def open_session(options: WorkerOptions) -> Session:
         version=VERSION,
         queues={share.name: share.weight for share in options.queues},
         job_type_ids=type_ids.values(),
-        concurrency=options.concurrency,
+        concurrency=sum(options.capacity_of(kind) for kind in {lane.kind for lane in lanes}),
         heartbeat_seconds=options.settings.heartbeat_seconds,
     )
-    settings = options.settings
-    lanes = [
-        Lane(share.name, share.weight, queue_ids[share.name], settings.poll_min_seconds, settings.poll_max_seconds)
-        for share in options.queues
-    ]
+    clock.learn(epoch_seconds)
     if not type_ids:
         message = "no job type is known: is each app with a jobs.py in INSTALLED_APPS? Nothing will be run"
         telemetry.warning("worker.no_job_types", message, worker=worker_id)
-    directory = Directory(
-        job_types={type_id: registry.get(name) for name, type_id in type_ids.items()},
-        queues={queue_id: name for name, queue_id in queue_ids.items()},
-        tenants={},
-    )
     telemetry.info("worker.started", "ready for jobs", worker=worker_id, name=options.name, job_types=len(type_ids))
-    return Session(options, gateway, worker_id, directory, lanes)
+    return Session(options, gateway, worker_id, directory, lanes, clock)
+
+
+def _make_lanes(options: WorkerOptions, directory: Directory, queue_ids: Mapping[str, int]) -> list[Lane]:
+    """A lane for each queue and each kind of pool that runs some of its jobs; where nothing is known, threads look."""
+    types_of: dict[tuple[str, ExecutorKind], list[int]] = {}
+    for share in options.queues:
+        for type_id, job_type in directory.job_types.items():
+            kind = options.kind_of(job_type, share.name)
+            types_of.setdefault((share.name, kind), []).append(type_id)
+    if not types_of:
+        types_of = {(share.name, ExecutorKind.THREAD): [] for share in options.queues}
+    settings = options.settings
+    return [
+        Lane(
+            share.name, share.weight, queue_ids[share.name], settings.poll_min_seconds, settings.poll_max_seconds,
+            kind=kind, job_type_ids=array_of_integers(types_of[share.name, kind]),
+        )
+        for kind in ExecutorKind
+        for share in options.queues
+        if (share.name, kind) in types_of
+    ]  # fmt: skip
 
 
 def _open(options: WorkerOptions) -> Gateway:

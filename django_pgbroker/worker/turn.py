@@ -87,7 +87,7 @@ def take_turn(
             claim = send_claim_jobs(
                 gateway,
                 queue_id=look.lane.queue_id,
-                job_type_ids=session.job_type_ids,
+                job_type_ids=look.lane.job_type_ids,
                 batch=look.batch,
                 begin=look.begin,
                 lease_seconds=session.options.settings.lease_seconds,

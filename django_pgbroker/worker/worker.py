@@ -7,34 +7,39 @@ import django.db
 import psycopg
 
 from django_pgbroker import telemetry
+from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
 from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.stops import Stop, StopKind
 from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
-from django_pgbroker.worker.drain import Drain, hand_back_waiting
+from django_pgbroker.worker.drain import Drain
 from django_pgbroker.worker.executor import Executor
-from django_pgbroker.worker.fetcher import Fetcher
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
+from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.lease_trust import LeaseTrust, LeaseWatchdog
 from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
+from django_pgbroker.worker.overseer import Overseer
+from django_pgbroker.worker.pools.pool import Pool
+from django_pgbroker.worker.pools.pools import Pools
+from django_pgbroker.worker.pools.threads import ThreadPool
 from django_pgbroker.worker.session import Session, open_session
-from django_pgbroker.worker.slots import Slots
+from django_pgbroker.worker.stations import make_stations
+from django_pgbroker.worker.stops import Stops
 from django_pgbroker.worker.turn import Found, TurnReport, acknowledge_apart, take_turn
+from django_pgbroker.worker.worker_link import WorkerLink
 
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
-
-#: A backlog in which nothing moves for this long is handed back: other workers may have a free slot.
-_STALL_SECONDS = 1.0
 
 #: The exit status of a worker that could not keep its leases: start it again. It is EX_TEMPFAIL of sysexits.h.
 LEASES_NOT_KEPT = 75
@@ -69,8 +74,8 @@ class Worker:
         self._late_turns = LateTurns()
         self._busy_pace = BusyPace()
         self._heartbeats = HandlerHeartbeats()
+        self._stops = Stops()
         self._session: Session | None = None
-        self._measured_at = time.monotonic()
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
         #: Whether it ends because an operator asked it to, by its row in the database.
@@ -113,13 +118,7 @@ class Worker:
     def _start(self, session: Session) -> None:
         options, settings = self.options, self.options.settings
         self._session = session
-        self._fetcher = Fetcher(
-            session.lanes, options.concurrency, settings.prefetch_limit, is_strict=options.is_strict
-        )
-        self._executor = Executor(
-            session.directory, settings.result_limit_bytes, self._is_stopping_claim, self._heartbeats
-        )
-        self._slots = Slots(options.concurrency, self._execute, self._mailbox.put)
+        self._pools = self._make_pools(session)
         self._keeper = LeaseKeeper(
             options.database,
             session.worker_id,
@@ -127,24 +126,45 @@ class Worker:
             lease_seconds=settings.lease_seconds,
             heartbeat_seconds=settings.heartbeat_seconds,
             held=lambda: self._heartbeats.leave_out_stalled(self._holdings.claims),
-            running_ids=self._slots.running_ids,
+            running_ids=self._pools.running_ids,
             on_lost=self._holdings.note_lost,
+            on_cancelled=self._note_cancelled,
             on_orders=self._obey,
+            clock=session.clock,
             is_draining=self.stopping.drain.is_set,
             on_beat=self._on_beat,
         )
+        link = WorkerLink(
+            stops=self._stops,
+            holdings=self._holdings,
+            heartbeats=self._heartbeats,
+            stopping=self.stopping,
+            keeper=self._keeper,
+            clock=session.clock,
+        )
+        self._executor = Executor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
+        self._stations = make_stations(session, options, self._pools)
+        self._overseer = Overseer(
+            self._pools,
+            self._stops,
+            session.clock,
+            grace_seconds=settings.stop_grace_seconds,
+            judge=self._executor.judge_abandoned,
+            deliver=self._mailbox.put,
+        )
         self._trust = LeaseTrust(self._keeper, settings.heartbeat_seconds)
-        self._watchdog = LeaseWatchdog(self._keeper, self._slots.running_ids, self._on_lapse)
+        self._watchdog = LeaseWatchdog(self._keeper, self._pools.running_ids, self._on_lapse)
         self._drain = Drain(
             self.stopping,
             self._holdings,
-            self._slots,
+            self._pools,
             self._keeper,
             seconds=settings.drain_seconds,
             most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
         )
         self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
-        self._slots.start()
+        self._pools.start()
+        self._overseer.start()
         self._keeper.start()
         self._watchdog.start()
         if self._listener:
@@ -154,8 +174,9 @@ class Worker:
         self._keeper.stop()
         if self._listener:
             self._listener.stop()
-        self._slots.close(timeout_seconds=1.0)
-        self.left_running = len(self._slots.running_ids())
+        self._overseer.stop()
+        self._pools.close(timeout_seconds=1.0)
+        self.left_running = len(self._pools.running_ids()) + self._pools.hung_count
         patience = 1.0 if self._outage.is_on else 5.0
         self._keeper.join(patience)
         self._watchdog.stop()
@@ -190,7 +211,7 @@ class Worker:
         self._holdings.accept(verdicts)
         for wake in wakes:
             self._wake(session, wake)
-        self._measure(verdicts)
+        self._stations.measure(verdicts, self._holdings)
         try:
             self._check_leases(session)
             if self.stopping.drain.is_set():
@@ -212,9 +233,9 @@ class Worker:
         glance = min(_GLANCE_SECONDS, self.options.settings.heartbeat_seconds / 4)
         if seconds_left := self._drain.seconds_left:
             return min(glance, seconds_left)
-        if not self._may_claim() or not self._fetcher.has_room(self._held):
+        if not self._may_claim() or not self._stations.has_room(self._holdings, self._found):
             return glance
-        return min(glance, self._fetcher.seconds_to_next_look(time.monotonic()))
+        return min(glance, self._stations.seconds_to_next_look(time.monotonic()))
 
     def _run_turn(self, session: Session) -> None:
         """Send what is due, and take in the claims of the turn before while the server works on it."""
@@ -222,7 +243,7 @@ class Worker:
         try:
             if not verdicts:
                 self._take_in(session)
-            looks = self._fetcher.plan(self._held, time.monotonic()) if self._may_claim() else []
+            looks = self._plan_looks()
             if not verdicts and not looks:
                 return
             report = _take_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False))
@@ -235,9 +256,10 @@ class Worker:
         if not self._mailbox.has_items:
             self._take_in(session)
 
-    @property
-    def _held(self) -> int:
-        return len(self._holdings) + sum(map(len, self._found))
+    def _plan_looks(self) -> list[Look]:
+        if not self._may_claim():
+            return []
+        return self._stations.plan(self._holdings, self._found, time.monotonic())
 
     def _may_claim(self) -> bool:
         """Not while this worker drains, nor while it cannot keep a lease."""
@@ -249,6 +271,7 @@ class Worker:
         self._busy_pace.learn(bool(report.acknowledged.busy))
         woken = set(report.woken_queues)
         for verdict, claim in self._holdings.end_turn(report.acknowledged):
+            self._stops.forget(claim.lease_token)
             if verdict.next_state < JobState.COMPLETED:
                 session.expect(claim.queue_id, now + verdict.delay_seconds)
             if verdict.next_state is JobState.PENDING:
@@ -275,33 +298,30 @@ class Worker:
                 continue
             found.look.lane.learn(found.look, found.claims, found.promotion, now)
             self._holdings.add(found.claims)
-            self._slots.give(found.claims)
-
-    def _measure(self, verdicts: list[Verdict]) -> None:
-        """Learn how long handlers take; what waits for them for too long goes back."""
-        now = time.monotonic()
-        run_microseconds = [verdict.run_microseconds for verdict in verdicts if verdict.outcome]
-        if run_microseconds:
-            self._measured_at = now
-            self._fetcher.measure(len(run_microseconds), sum(run_microseconds) / 1_000_000)
-        waiting = self._slots.backlog_size
-        has_stalled = waiting and now - self._measured_at > _STALL_SECONDS
-        if has_stalled:
-            self._fetcher.forget_rate()
-        if has_stalled or self._fetcher.is_too_long(waiting):
-            hand_back_waiting(self._slots, self._holdings)
+            self._stations.give(found.look.lane, found.claims)
 
     # -------------------------------------------------------------------------------------------- asked by the slots
 
-    def _execute(self, claim: ClaimedJob) -> Verdict:
+    def _execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
         """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
         if self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token):
             return release(claim)
-        return self._executor.execute(claim)
+        return self._executor.execute(claim, region)
 
-    def _is_stopping_claim(self, lease_token: int) -> bool:
-        is_lost = self._holdings.is_lost(lease_token) or self._heartbeats.is_stalled(lease_token)
-        return self.stopping.drain.is_set() or is_lost or self._keeper.is_trust_over
+    def _make_pools(self, session: Session) -> Pools:
+        """A pool of each kind that some job type needs."""
+        pools: dict[ExecutorKind, Pool] = {}
+        for kind in {lane.kind for lane in session.lanes}:
+            capacity = self.options.capacity_of(kind)
+            pools[kind] = ThreadPool(capacity, self._execute, self._mailbox.put)
+        return Pools(pools)
+
+    # -------------------------------------------------------------------------------------------- cancels
+
+    def _note_cancelled(self, lease_token: int) -> None:
+        """In the lease keeper: somebody wants this job cancelled."""
+        if self._stops.add(lease_token, Stop(StopKind.CANCELLED, "cancelled while it ran")):
+            self._overseer.look_now()
 
     # -------------------------------------------------------------------------------------------- wakes and orders
 
@@ -331,7 +351,7 @@ class Worker:
 
     def _check_leases(self, session: Session) -> None:
         """Stop the jobs and end, when the leases cannot be kept; what runs may end within the next heartbeat."""
-        if self._trust.check(is_running=bool(self._slots.running_ids()), ping=session.ping):
+        if self._trust.check(is_running=bool(self._pools.running_ids()), ping=session.ping):
             self.stopping.request_drain()
 
     def _recover(self, session: Session, error: Exception) -> None:

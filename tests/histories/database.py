@@ -8,6 +8,7 @@ from django.db import connection
 from django_pgbroker.conf import get_settings
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.runtime.database_clock import DatabaseClock
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.worker.executor import Directory
 from django_pgbroker.worker.options import QueueShare, WorkerOptions
@@ -94,7 +95,7 @@ class BrokerOfHistories:
         types = {type_id: JobType(name, pack) for name, type_id in self.job_types.items()}
         gateway = open_gateway("default", "history worker", synchronous_commit="off")
         options = WorkerOptions(names, settings=replace(get_settings(), lease_seconds=LEASE_SECONDS))
-        return Session(options, gateway, rows.worker(), Directory(types, {}, {}), [])
+        return Session(options, gateway, rows.worker(), Directory(types, {}, {}), [], DatabaseClock())
 
     def empty(self) -> None:
         with connection.cursor() as cursor:

@@ -158,10 +158,10 @@ class Histories(RuleBasedStateMachine):
     def _take_turn(self, worker: int, endings: Endings, looks: Looks, types: tuple[str, ...]) -> None:
         session = self.broker.sessions[worker]
         known = [self.broker.job_types[name] for name in types]
-        session.job_type_ids = "{" + ",".join(map(str, known)) + "}"
+        job_type_ids = "{" + ",".join(map(str, known)) + "}"
         verdicts = self._judge(worker, endings)
         asked = [
-            Lane(name, 1, self.broker.queues[name], 1, 1)
+            Lane(name, 1, self.broker.queues[name], 1, 1, job_type_ids=job_type_ids)
             .look(batch, 1.0, begin)
             ._replace(promote_floor=NO_FLOOR if promotes else None)
             for name, batch, begin, promotes in looks

@@ -6,6 +6,7 @@ import pytest
 
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.connections import open_gateway
+from django_pgbroker.runtime.database_clock import DatabaseClock
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.worker.executor import Directory
 from django_pgbroker.worker.options import QueueShare, WorkerOptions
@@ -62,7 +63,7 @@ def session(rows: Rows) -> Iterator[Session]:
     name = "test worker"
     options = WorkerOptions(queues=(QueueShare("default"),), name=name)
     gateway = open_gateway("default", f"worker {name}")
-    made = Session(options, gateway, rows.worker(), Directory({rows.job_type(): job_type}, {}, {}), [])
+    made = Session(options, gateway, rows.worker(), Directory({rows.job_type(): job_type}, {}, {}), [], DatabaseClock())
     yield made
     made.close()
 

@@ -17,7 +17,7 @@ def cut(shop, session):
 
 
 def look(shop, batch):
-    return Lane("default", 1, shop.queue, 0.05, 5.0).look(batch, 0.0)
+    return Lane("default", 1, shop.queue, 0.05, 5.0, job_type_ids=f"{{{shop.job_type}}}").look(batch, 0.0)
 
 
 def test_a_commit_whose_answer_was_lost_is_found_and_its_claims_are_given_back(session, shop):

@@ -47,7 +47,7 @@ def test_no_verdict_with_a_stale_token_changes_anything(gateway, rival, shop, fa
 def test_no_renewal_with_a_stale_token_changes_anything(gateway, rival, shop, fate):
     claim = lose(shop, gateway, rival, fate)
     before = shop.everything()
-    assert renew_leases(gateway, [claim], {claim.id}, 600) == (frozenset(), {claim.id})
+    assert renew_leases(gateway, [claim], {claim.id}, 600) == (frozenset(), {claim.id}, frozenset())
     assert shop.everything() == before
 
 
@@ -110,7 +110,7 @@ def test_a_row_that_an_acknowledge_holds_is_busy_for_the_renewal_and_the_others_
     shop.lapse(held, free)
     with rival.transaction():
         assert not any(acknowledge_jobs(rival, [completed(held)]))
-        assert renew_leases(gateway, [held, free], {free.id}, 600) == ({held.id}, frozenset())
+        assert renew_leases(gateway, [held, free], {free.id}, 600) == ({held.id}, frozenset(), frozenset())
     assert shop.rows.one("select lease_expires_at > now() + interval '590 s' from pgbroker.job where id = %s", free.id)
     assert renew_leases(gateway, [held], (), 600).stale == {held.id}
 

@@ -26,7 +26,7 @@ POISONS = {
 
 @pytest.fixture
 def lane(session, shop):
-    return Lane("default", 1, shop.queue, 0.05, 5.0)
+    return Lane("default", 1, shop.queue, 0.05, 5.0, job_type_ids=f"{{{shop.job_type}}}")
 
 
 @pytest.mark.parametrize("poison", POISONS)

@@ -8,14 +8,17 @@ from django_pgbroker.registry import JobType
 from django_pgbroker.worker.context import JobContext, current_job
 from django_pgbroker.worker.executor import Directory, Executor
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
+from django_pgbroker.worker.interruption import Interruptible
 from tests.worker.claims import make_claim
+from tests.worker.links import LooseLink
 
 
 def run(handler, *, arguments=None, stopping=(), **columns):
     """Run ``handler`` and return its verdict; claims with tokens in ``stopping`` should stop."""
     directory = Directory({1: JobType("tests.any", handler)}, {1: "mail"}, {1: "acme"})
     claim = make_claim(arguments=arguments, **columns)
-    return Executor(directory, 1000, lambda token: token in stopping, HandlerHeartbeats()).execute(claim)
+    executor = Executor(directory, 1000, LooseLink(stopping), HandlerHeartbeats())
+    return executor.execute(claim, Interruptible())
 
 
 def test_the_context_tells_all_about_the_job():

@@ -14,7 +14,9 @@ from django_pgbroker.domain.verdicts import Cancel, Retry, Snooze
 from django_pgbroker.registry import JobType
 from django_pgbroker.worker.executor import Directory, Executor
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
+from django_pgbroker.worker.interruption import Interruptible
 from tests.worker.claims import make_claim
+from tests.worker.links import LooseLink
 
 HALF_A_MINUTE = Constant(30)
 
@@ -22,10 +24,8 @@ HALF_A_MINUTE = Constant(30)
 def execute(handler, arguments=None, *, limit=65_536, retry=HALF_A_MINUTE, store_result=True, **columns):
     """Run ``handler`` as one claimed job and return its verdict."""
     job_type = JobType("tests.any", handler, retry_policy=retry, store_result=store_result)
-    executor = Executor(
-        Directory({1: job_type}, {1: "default"}, {1: "acme"}), limit, lambda _: False, HandlerHeartbeats()
-    )
-    return executor.execute(make_claim(arguments=arguments, **columns))
+    executor = Executor(Directory({1: job_type}, {1: "default"}, {1: "acme"}), limit, LooseLink(), HandlerHeartbeats())
+    return executor.execute(make_claim(arguments=arguments, **columns), Interruptible())
 
 
 class Odd(BaseException):
@@ -237,10 +237,8 @@ def test_arguments_that_no_longer_fit_the_handler_fail_with_its_name_and_the_arg
 
 def test_a_job_whose_payload_row_is_gone_fails_with_the_table_that_lacks_it():
     job_type = JobType("tests.any", lambda: 1)
-    executor = Executor(
-        Directory({1: job_type}, {1: "default"}, {1: "acme"}), 1000, lambda _: False, HandlerHeartbeats()
-    )
-    verdict = executor.execute(make_claim()._replace(arguments=None))
+    executor = Executor(Directory({1: job_type}, {1: "default"}, {1: "acme"}), 1000, LooseLink(), HandlerHeartbeats())
+    verdict = executor.execute(make_claim()._replace(arguments=None), Interruptible())
     assert verdict.error.message == "job 7 has no row in pgbroker.job_payload"
 
 

@@ -209,7 +209,11 @@ def test_async_handlers_use_the_connection_of_their_slot(declare, run_until_empt
     async def backend_async():
         return await sync_to_async(backend)()
 
-    handles = [declare()(backend).enqueue(), declare()(backend_async).enqueue(), backend_of_a_plain_call(declare)]
+    handles = [
+        declare()(backend).enqueue(),
+        declare(executor="thread")(backend_async).enqueue(),
+        backend_of_a_plain_call(declare),
+    ]
     run_until_empty(concurrency=1)
     assert len({handle.result() for handle in handles}) == 1
 

@@ -287,7 +287,7 @@ def test_a_job_that_ends_while_its_interruption_waits_for_its_row_costs_nobody_a
         worker.worker.stopping.request_drain()
         wait_until(lambda: worker.worker._holdings.has_verdicts or not worker.lives, "the interruption waits")
         gate.open()
-        wait_until(lambda: not worker.worker._slots.running_ids(), "the handler ended")
+        wait_until(lambda: not worker.worker._pools.running_ids(), "the handler ended")
         wait_until(worker.worker._mailbox._items.empty, "the verdict has arrived")
     assert worker.join() == 0
     assert outcomes(handle) in ([Outcome.INTERRUPTED], [Outcome.COMPLETED])

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import Execution, Job
+from django_pgbroker.runtime.database_clock import DatabaseClock
 from django_pgbroker.store.claim import claim_jobs
 from django_pgbroker.store.reclaim import reclaim_jobs
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
@@ -77,7 +78,8 @@ def test_the_keeper_tells_which_claim_is_lost_not_only_which_job(declare, gatewa
     [new] = claim_jobs(rival, **wanted)
     keeper = LeaseKeeper(
         "default", 1, "test", lease_seconds=60, heartbeat_seconds=12, held=lambda: [old], running_ids=set,
-        on_lost=lambda *claim: told.append(claim), on_orders=lambda orders: None,
+        on_lost=lambda *claim: told.append(claim), on_cancelled=told.append, on_orders=lambda orders: None,
+        clock=DatabaseClock(),
     )  # fmt: skip
     keeper.start()
     wait_until(lambda: told, "the keeper has renewed")

@@ -130,7 +130,7 @@ def test_a_drain_tells_the_handlers_to_stop(declare, start):
 
 def test_a_drain_hands_back_what_has_not_begun_as_if_it_had_never_been_claimed(declare, start, gate, rows, monkeypatch):
     # Otherwise a backlog in which nothing moves would be handed back after a second, drain or not.
-    monkeypatch.setattr("django_pgbroker.worker.worker._STALL_SECONDS", 3600)
+    monkeypatch.setattr("django_pgbroker.worker.stations._STALL_SECONDS", 3600)
 
     @declare()
     def quick(number):

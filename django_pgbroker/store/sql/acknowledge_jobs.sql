@@ -6,14 +6,20 @@
 -- moves:   running -> pending | scheduled | completed | cancelled | dead
 -- locks:   job rows by id, skipping rows that others hold; then nothing but rows of this worker's counters
 -- index:   job_pkey
+-- A job whose cancel was requested ends as cancelled, whatever its next state would have been.
 with locked as materialized (
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, worker_id, lease_token, created_at, available_at, leased_at,
-        started_at is not null as has_begun,
+        started_at is not null or (not %(lapsed)s::boolean) as has_begun,
+        case when cancel_requested_at is not null then
+            concat_ws(': ', concat('cancelled', ' by ' || cancel_requested_by), cancel_reason)
+        end as cancel_reason,
         priority, attempt, max_attempts, deaths, interruptions,
         width_bucket(id, %(ids)s::bigint[]) as position,
         (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] as outcome,
-        (%(next_states)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] as next_state,
+        case when cancel_requested_at is not null then 11::smallint
+            else (%(next_states)s::smallint[])[width_bucket(id, %(ids)s::bigint[])]
+        end as next_state,
         (%(run_microseconds)s::bigint[])[width_bucket(id, %(ids)s::bigint[])] as run_microseconds,
         (%(errors)s::text[])[width_bucket(id, %(ids)s::bigint[])]::jsonb as error
     from pgbroker.job
@@ -53,10 +59,10 @@ archive as (
     )
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, pgbroker.clock(),
-        (error ->> 'fingerprint')::bigint, next_state, priority, attempt, max_attempts,
+        (error ->> 'fingerprint')::bigint, next_state, priority, attempt - (outcome = 0)::int, max_attempts,
         deaths + (outcome = 6 and has_begun)::int, interruptions + (outcome = 7)::int,
         coalesce(version, 1), coalesce(arguments, '{}'), headers, (%(results)s::text[])[position]::jsonb, correlation_id,
-        created_by, (%(reasons)s::text[])[position], error ->> 'class', error ->> 'message'
+        created_by, coalesce(cancel_reason, (%(reasons)s::text[])[position]), error ->> 'class', error ->> 'message'
     from locked
     left join payload on payload.job_id = locked.id
     where next_state >= 10
@@ -66,11 +72,14 @@ returned as (
     set state = (%(next_states)s::smallint[])[width_bucket(id, %(ids)s::bigint[])],
         attempt = attempt - (
             (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])]
-            = any (case when started_at is null then '{0,4,6,7}' else '{0,4,7}' end::smallint[])
+            = any (case when started_at is null and %(lapsed)s::boolean then '{0,4,6,7}' else '{0,4,7}' end::smallint[])
         )::int,
         lapses = lapses + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6)::int,
         deaths = deaths
-            + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6 and started_at is not null)::int,
+            + (
+                (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 6
+                and (started_at is not null or not %(lapsed)s::boolean)
+            )::int,
         interruptions = interruptions + ((%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] = 7)::int,
         available_at = case
             when (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] in (0, 7) then available_at

@@ -1,7 +1,7 @@
 -- purpose: the heartbeat of one worker; it brings back what operators ask of it
 -- params:  worker_id bigint, running_count int, wall_clock float8 (the worker's own epoch, to show its skew),
 --          is_draining bool (for a signal or an order; the first time stays)
--- returns: whether to drain, whether to stop; no row when the presence row is gone
+-- returns: whether to drain, whether to stop, the time as epoch float8; no row when the presence row is gone
 -- moves:
 -- locks:   the worker's own row
 -- index:   worker_pkey
@@ -13,4 +13,4 @@ set heartbeat_at = pgbroker.clock(),
     stopped_at = null,
     stop_reason = null
 where id = %(worker_id)s::bigint
-returning drain_requested_at is not null, stop_requested_at is not null
+returning drain_requested_at is not null, stop_requested_at is not null, extract(epoch from pgbroker.clock())::float8

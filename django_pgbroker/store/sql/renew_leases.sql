@@ -1,11 +1,12 @@
 -- purpose: renew the leases of jobs that one worker still holds, and mark those that have begun
 -- params:  ids bigint[] (sorted, unique), and by the same position: tokens bigint[], begun boolean[]; lease_seconds float8
--- returns: only the exceptions: id and 'busy' (ours, locked by another: seen again next time) or 'stale'
+-- returns: only the exceptions: id and 'busy' (ours, locked by another: seen again next time), 'stale', or 'cancelled' (renewed,
+--          but somebody wants the job cancelled)
 -- moves:
 -- locks:   job rows by id, skipping rows that others hold (one locked row must not stall all leases)
 -- index:   job_pkey
 with held as materialized (
-    select id
+    select id, cancel_requested_at
     from pgbroker.job
     where id = any (%(ids)s::bigint[])
       and state = 1
@@ -33,3 +34,5 @@ select
 from unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) as claim (id, token)
 where (select count(*) from held) < cardinality(%(ids)s::bigint[])
   and not exists (select from held where held.id = claim.id)
+union all
+select id, 'cancelled' from held where cancel_requested_at is not null

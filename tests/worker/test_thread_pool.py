@@ -8,7 +8,7 @@ import pytest
 
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.verdicts import Verdict
-from django_pgbroker.worker.slots import Slots
+from django_pgbroker.worker.pools.threads import ThreadPool
 from tests.maintenance.waiting import wait_until
 from tests.worker.claims import make_claim
 
@@ -25,10 +25,10 @@ class Trial:
         self.ran = []
         self.threads = set()
         self.delivered = SimpleQueue()
-        self.slots = Slots(concurrency, self.execute, self.delivered.put)
+        self.slots = ThreadPool(concurrency, self.execute, self.delivered.put)
         self.slots.start()
 
-    def execute(self, claim):
+    def execute(self, claim, _region):
         self.ran.append(claim.id)
         self.threads.add(threading.current_thread().name)
         if self.gate:

@@ -1,0 +1,28 @@
+"""The link of a handler that runs without a worker: it stops when the test says so."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.domain.stops import Stop, StopKind
+from django_pgbroker.worker.link import JobLink
+
+DRAINING = Stop(StopKind.DRAINING, "the test ends")
+
+
+class LooseLink(JobLink):
+    """Claims with these tokens should stop."""
+
+    def __init__(self, stopping: Collection[int] = (), stop: Stop = DRAINING) -> None:
+        self.stopping = stopping
+        self.stop = stop
+        self.heard: list[int] = []
+
+    def find_stop(self, lease_token: int) -> Stop | None:
+        return self.stop if lease_token in self.stopping else None
+
+    def deadline_of(self, claim: ClaimedJob) -> datetime | None:
+        return None
+
+    def beat(self, lease_token: int) -> None:
+        self.heard.append(lease_token)
