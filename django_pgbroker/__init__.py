@@ -9,6 +9,7 @@ from django_pgbroker.domain.errors import (
     InvalidOption,
     InvalidPayload,
     JobFailed,
+    JobFinished,
     JobNotFinished,
     JobNotFound,
     PayloadTooLarge,
@@ -20,6 +21,7 @@ from django_pgbroker.domain.errors import (
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.stops import JobStopped, StopKind
 from django_pgbroker.domain.verdicts import Cancel, Retry, Snooze
+from django_pgbroker.operations.cancel import CancelResult, cancel_job
 from django_pgbroker.operations.enqueue import aenqueue, enqueue
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_types import job
@@ -30,6 +32,7 @@ from django_pgbroker.worker.context import JobContext, current_job
 __all__ = [
     "BrokerDatabaseError",
     "Cancel",
+    "CancelResult",
     "ConfigurationError",
     "Constant",
     "DuplicateJobType",
@@ -41,6 +44,7 @@ __all__ = [
     "InvalidPayload",
     "JobContext",
     "JobFailed",
+    "JobFinished",
     "JobHandle",
     "JobNotFinished",
     "JobNotFound",
@@ -56,6 +60,7 @@ __all__ = [
     "UnknownJobType",
     "UnknownQueue",
     "aenqueue",
+    "cancel_job",
     "current_job",
     "enqueue",
     "job",

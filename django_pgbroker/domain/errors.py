@@ -105,6 +105,12 @@ class JobNotFound(PgbrokerError):
     code = "job_not_found"
 
 
+class JobFinished(PgbrokerError):
+    """The job has ended already, and what was asked is only possible before."""
+
+    code = "job_finished"
+
+
 class JobNotFinished(PgbrokerError):
     """The result was asked for while the job still waits or runs."""
 

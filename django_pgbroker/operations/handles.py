@@ -11,6 +11,7 @@ from django.db import DatabaseError, InterfaceError
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import JobFailed, JobNotFinished, JobNotFound, ResultNotStored
 from django_pgbroker.domain.states import JobState
+from django_pgbroker.operations.cancel import CancelResult, cancel_job
 from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.registry import registry
 from django_pgbroker.store.errors import wrap_database_error
@@ -58,6 +59,14 @@ class JobHandle:
         if _keeps_no_result(found.job_type):
             raise ResultNotStored(f"job {self.id} completed; {found.job_type!r} is declared with store_result=False")
         return None
+
+    def cancel(self, *, actor: str, reason: str | None = None) -> CancelResult:
+        """Cancel the job, or have its running handler end; see ``cancel_job``."""
+        return cancel_job(self.id, actor=actor, reason=reason, using=self.using)
+
+    async def acancel(self, *, actor: str, reason: str | None = None) -> CancelResult:
+        """``cancel`` for async code."""
+        return await sync_to_async(self.cancel, thread_sensitive=True)(actor=actor, reason=reason)
 
     async def astatus(self) -> JobState:
         """``status`` for async code."""

@@ -10,8 +10,23 @@ from django_pgbroker.conf import Settings
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.runtime.connections import open_connection
 
-#: The channel that producers and duties notify; the payload is the name of a queue.
+#: The channel that producers, duties and operators notify; the payload is the name of a queue, or names a cancel.
 CHANNEL = "pgbroker_wake"
+
+#: Before the id of a running job that is to be cancelled; no queue has a colon in its name.
+_CANCEL = "cancel:"
+
+
+def name_cancel(job_id: int) -> str:
+    """What announces that a running job is to be cancelled, in place of a queue's name."""
+    return f"{_CANCEL}{job_id}"
+
+
+def read_cancel(payload: str | None) -> int | None:
+    """The job of such an announcement, or ``None`` for a queue."""
+    number = payload.removeprefix(_CANCEL) if payload and payload.startswith(_CANCEL) else ""
+    return int(number) if number.isascii() and number.isdigit() else None
+
 
 #: After this long in silence the connection is asked whether it still lives: a half-open one never errs by itself.
 _PROBE_SECONDS = 10.0

@@ -11,6 +11,9 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
+#: A server that does not take the request to end a statement within this time is left alone.
+_CANCEL_SECONDS = 2.0
+
 
 class OpenTransaction(Exception):
     """The handler returned and left a transaction open: its writes were rolled back, so the job has failed."""
@@ -70,9 +73,22 @@ def _has_open_transaction(wrapper: BaseDatabaseWrapper) -> bool:
     return info is not None and info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
 
+def cancel_statement(wrapper: BaseDatabaseWrapper) -> None:
+    """Ask the server to end the statement it works on, which would go on although its client has gone.
+
+    Safe from any thread; one that is idle is not touched, and a server that does not answer is left alone.
+    """
+    raw = wrapper.connection
+    info = getattr(raw, "info", None)
+    if info is not None and info.transaction_status == TransactionStatus.ACTIVE:
+        with suppress(Exception):
+            raw.cancel_safe(timeout=_CANCEL_SECONDS)
+
+
 def _throw_away(wrapper: BaseDatabaseWrapper) -> None:
     """Close a connection in the middle of a transaction, and its wrapper too, which would stay unusable."""
     wrapper.run_on_commit = []
+    cancel_statement(wrapper)
     with suppress(Exception):
         wrapper.close()
     del connections[wrapper.alias]

@@ -13,7 +13,7 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.stops import Stop, StopKind
 from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
-from django_pgbroker.runtime.listener import make_listener
+from django_pgbroker.runtime.listener import make_listener, read_cancel
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
@@ -162,7 +162,7 @@ class Worker:
             seconds=settings.drain_seconds,
             most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
         )
-        self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
+        self._listener = make_listener(settings, options.database, options.name, self._hear)
         self._pools.start()
         self._overseer.start()
         self._keeper.start()
@@ -317,6 +317,14 @@ class Worker:
         return Pools(pools)
 
     # -------------------------------------------------------------------------------------------- cancels
+
+    def _hear(self, payload: str | None) -> None:
+        """In the listener: a queue has work, or a running job is to be cancelled, which the next heartbeat verifies."""
+        job_id = read_cancel(payload)
+        if job_id is None:
+            self._mailbox.wake(payload)
+        elif self._holdings.find(job_id):
+            self._keeper.beat_now()
 
     def _note_cancelled(self, lease_token: int) -> None:
         """In the lease keeper: somebody wants this job cancelled."""

@@ -3,33 +3,18 @@
 A case is named by its number in the collection, a test by its file and function below ``tests/``. See test_table.py.
 """
 
-from typing import NamedTuple
-
-
-class Case(NamedTuple):
-    """One bug that another job queue has had.
-
-    Args:
-        title: what went wrong, in a few words.
-        tests: that meet it here, or the part of it that can be met now.
-        waits_for: the capability without which the rest of it cannot be tried; empty when nothing is left.
-    """
-
-    title: str
-    tests: tuple[str, ...] = ()
-    waits_for: str = ""
-
-
-SCHEDULES = "recurring schedules"
-DEPENDENCIES = "dependencies and run groups"
-UNIQUENESS = "unique keys"
-LIMITS = "concurrency limits"
-TENANCY = "tenants with rights of their own"
-OPERATOR = "actions of operators: cancel, redrive, delete"
-BULK = "bulk enqueue"
-MODES = "an immediate mode beside the database"
-TIMEOUTS = "time-outs of attempts"
-PROCESSES = "handlers in child processes"
+from tests.cases.case import (
+    BULK,
+    DEPENDENCIES,
+    LIMITS,
+    MODES,
+    OPERATOR,
+    PROCESSES,
+    SCHEDULES,
+    TENANCY,
+    UNIQUENESS,
+    Case,
+)
 
 _SCHEDULED = {f"B{number:03}": Case("cron, time zones, misfire", waits_for=SCHEDULES) for number in range(1, 37)}
 
@@ -40,6 +25,12 @@ _ODD_ARGUMENTS = (
 _ODD_RESULTS = (
     "cases/test_b066_values.py::"
     "test_b066_b067_b068_b069_a_result_without_json_form_leaves_the_job_completed_and_says_why"
+)
+
+_TIME_OUTS = "worker/test_timeouts.py::test_b063_after_a_hundred_time_outs_of_all_kinds_the_pool_has_its_size"
+_LATE_FINISH = (
+    "worker/test_cancel.py::"
+    "test_b094_whatever_the_handler_comes_to_after_the_cancel_the_job_is_cancelled_and_not_tried_again"
 )
 
 CASES: dict[str, Case] = {
@@ -229,7 +220,7 @@ CASES: dict[str, Case] = {
             "test_b064_b062_a_worker_whose_heartbeat_falls_silent_keeps_its_leases_on_a_new_connection",
         ),
     ),
-    "B063": Case("time-outs eat the threads", waits_for=TIMEOUTS),
+    "B063": Case("time-outs eat the threads", (_TIME_OUTS,)),
     "B064": Case(
         "a half-open listener",
         (
@@ -396,5 +387,5 @@ CASES: dict[str, Case] = {
             "runtime/test_announcer.py::test_a_savepoint_that_is_rolled_back_announces_nothing",
         ),
     ),
-    "B094": Case("a late finish overwrites a cancel", waits_for=OPERATOR),
+    "B094": Case("a late finish overwrites a cancel", (_LATE_FINISH,)),
 }

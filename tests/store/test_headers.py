@@ -12,10 +12,6 @@ FIELDS = {"purpose", "params", "returns", "moves", "locks", "index"}
 
 #: Legal moves that no statement makes yet, and the verb that will. An entry whose statement has come must go.
 MOVES_WITHOUT_A_VERB = {
-    ("pending", "cancelled"): "cancelling a waiting job",
-    ("scheduled", "cancelled"): "cancelling a waiting job",
-    ("blocked", "cancelled"): "cancelling a waiting job, and the children of a failed parent",
-    ("parked", "cancelled"): "cancelling a waiting job",
     ("pending", "scheduled"): "a rate limit: the claim sends a job to the time of its token",
 }
 

@@ -1,16 +1,14 @@
 """End the statements that handlers of other threads wait for. Used by the pools when a handler must stop."""
 
 import threading
-from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
-from psycopg.pq import TransactionStatus
 
-#: A server that does not take the request within this time is left alone.
-_TIMEOUT_SECONDS = 2.0
+from django_pgbroker.worker.hygiene import cancel_statement
+from django_pgbroker.worker.interruption import Interruptible
 
 
 class StatementCanceller:
@@ -30,11 +28,13 @@ class StatementCanceller:
     def _note(self, connection: BaseDatabaseWrapper, **_: Any) -> None:
         self._by_thread.setdefault(threading.get_ident(), WeakSet()).add(connection)
 
-    def cancel(self, thread_id: int) -> None:
-        """Ask the servers to end what this thread waits for; a connection that is idle is not touched."""
+    def cancel_inside(self, region: Interruptible) -> None:
+        """Ask the servers to end what the handler in ``region`` waits for, if one runs there; returns at once.
+
+        The request is a connection of its own, which takes its time where the processor is busy: a thread makes it.
+        """
+        threading.Thread(target=region.run_inside, args=(self._cancel,), name="pgbroker-cancel", daemon=True).start()
+
+    def _cancel(self, thread_id: int) -> None:
         for wrapper in list(self._by_thread.get(thread_id, ())):
-            raw = wrapper.connection
-            info = getattr(raw, "info", None)
-            if info is not None and info.transaction_status == TransactionStatus.ACTIVE:
-                with suppress(Exception):
-                    raw.cancel_safe(timeout=_TIMEOUT_SECONDS)
+            cancel_statement(wrapper)

@@ -104,7 +104,7 @@ class ThreadPool:
         region = entry[2].region
         if is_last_call:
             region.throw(stop)
-        region.run_inside(self._statements.cancel)
+        self._statements.cancel_inside(region)
 
     def abandon(self, lease_token: int) -> bool:
         """Leave the handler to itself; its slot gets another thread."""

@@ -1,0 +1,179 @@
+"""Time-outs: told apart from all else, retried by policy, and no handler eats the pool (B063)."""
+
+import hashlib
+import threading
+import time
+
+import pytest
+from django.db import connection
+
+from django_pgbroker import JobState, StopKind
+from django_pgbroker.domain.states import Outcome
+from django_pgbroker.models import ArchivedJob, Execution
+from tests.maintenance.waiting import wait_until
+
+GRACE_SECONDS = 1.0
+
+#: Some of them compute, and each of those slows all others down.
+SLOTS = 12
+
+
+@pytest.fixture(autouse=True)
+def short_grace(settings):
+    settings.PGBROKER = {"POLL_MAX_SECONDS": 0.1, "DRAIN_SECONDS": 10, "STOP_GRACE_SECONDS": GRACE_SECONDS}
+
+
+def outcomes(handle):
+    found = Execution.objects.filter(job_id=handle.id).order_by("lease_token")
+    return [Outcome(execution.outcome) for execution in found]
+
+
+def test_an_attempt_that_takes_too_long_is_tried_again_and_then_dead_with_the_reason(declare, run_until_empty):
+    attempts = []
+
+    @declare(timeout=1, max_attempts=2)
+    def slow(ctx):
+        attempts.append(ctx.attempt)
+        while True:
+            time.sleep(0.01)
+
+    handle = slow.enqueue()
+    run_until_empty()
+    assert attempts == [1, 2]
+    assert handle.status() is JobState.DEAD
+    assert outcomes(handle) == [Outcome.TIMED_OUT] * 2
+    assert ArchivedJob.objects.get().reason == "longer than its time-out of 1 s"
+
+
+def test_the_context_says_when_the_time_is_over_and_the_kind_of_the_stop(declare, run_until_empty):
+    seen = []
+
+    @declare(timeout=1, max_attempts=1)
+    def slow(ctx):
+        left = ctx.deadline.timestamp() - time.time()  # the server's clock is this machine's
+        wait_until(ctx.should_stop, "it is told")
+        seen.append((round(left), ctx._link.find_stop(ctx.lease_token).kind))
+        ctx.raise_if_stopped()
+
+    handle = slow.enqueue()
+    run_until_empty()
+    assert seen == [(1, StopKind.TIMED_OUT)]
+    assert outcomes(handle) == [Outcome.TIMED_OUT]
+
+
+def test_a_handler_that_ends_within_the_grace_has_done_its_work(declare, run_until_empty):
+    @declare(timeout=1, max_attempts=1)
+    def late(ctx):
+        wait_until(ctx.should_stop, "it is told")
+        return "just in time"
+
+    handle = late.enqueue()
+    run_until_empty()
+    assert (handle.status(), handle.result()) == (JobState.COMPLETED, "just in time")
+
+
+def test_an_error_after_the_time_is_kept_with_the_time_out(declare, run_until_empty):
+    @declare(timeout=1, max_attempts=1)
+    def failing(ctx):
+        wait_until(ctx.should_stop, "it is told")
+        raise ValueError("broken by the stop")
+
+    handle = failing.enqueue()
+    run_until_empty()
+    assert outcomes(handle) == [Outcome.TIMED_OUT]
+    assert ArchivedJob.objects.get().error_message == "broken by the stop"
+
+
+def test_a_deadline_ends_a_running_job_too(declare, run_until_empty):
+    @declare(max_attempts=1)
+    def slow(ctx):
+        wait_until(ctx.should_stop, "it is told")
+        ctx.raise_if_stopped()
+
+    handle = slow.using(deadline=1).enqueue()
+    run_until_empty()
+    assert outcomes(handle) == [Outcome.TIMED_OUT]
+    assert ArchivedJob.objects.get().reason == "its deadline has passed"
+
+
+def sleep_in_c(_ctx):
+    threading.Event().wait(8)
+
+
+def swallow(_ctx):
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        try:
+            time.sleep(0.01)
+        except Exception:
+            continue
+
+
+def raise_in_finally(_ctx):
+    try:
+        while True:
+            time.sleep(0.01)
+    finally:
+        raise ValueError("raised in finally")
+
+
+def end_at_the_limit(_ctx):
+    time.sleep(1.0)
+
+
+def wait_in_sql(_ctx):
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_sleep(20)")
+
+
+def compute(_ctx):
+    while True:
+        hashlib.sha256(b"x" * 1000).digest()
+
+
+KINDS = [sleep_in_c, swallow, raise_in_finally, end_at_the_limit, wait_in_sql, compute]
+
+
+def test_b063_after_a_hundred_time_outs_of_all_kinds_the_pool_has_its_size(declare, start, gate):
+    """Sleeping in C, swallowing, raising in finally, ending at the limit; then all slots run side by side."""
+
+    @declare(timeout=1, max_attempts=1)
+    def awful(kind, ctx):
+        KINDS[kind](ctx)
+
+    @declare()
+    def gated():
+        gate.wait()
+
+    handles = [awful.enqueue(kind=number % len(KINDS)) for number in range(100)]
+    worker = start(concurrency=SLOTS).worker
+    wait_until(lambda: ArchivedJob.objects.count() == 100, "all have ended", seconds=60)
+    states = {handle.status() for handle in handles}
+    assert states <= {JobState.DEAD, JobState.COMPLETED}
+    timed_out = Execution.objects.filter(outcome=Outcome.TIMED_OUT).count()
+    assert timed_out >= 100 - sum(KINDS[number % len(KINDS)] is end_at_the_limit for number in range(100))
+
+    after = [gated.enqueue() for _ in range(SLOTS)]
+    gate.wait_until_arrived(SLOTS)
+    gate.open()
+    wait_until(lambda: {handle.status() for handle in after} == {JobState.COMPLETED}, "the pool has its size")
+    wait_until(lambda: worker._pools.hung_count == 0, "the hung ones have ended")
+
+
+def test_time_that_a_claim_waits_for_a_slot_does_not_count(declare, start, gate):
+    @declare(timeout=1, max_attempts=1)
+    def quick():
+        return 1
+
+    @declare()
+    def gated():
+        gate.wait()
+
+    gated.enqueue()
+    start(concurrency=1)
+    gate.wait_until_arrived()
+    handle = quick.enqueue()
+    begun = time.monotonic()
+    wait_until(lambda: time.monotonic() - begun > 1.5, "longer than the time-out")
+    gate.open()
+    wait_until(lambda: handle.status() is JobState.COMPLETED, "it runs")
