@@ -94,6 +94,11 @@ class Settings:
         "its thread, after all of it the handler is given up.",
         0.1, 3_600,
     )  # fmt: skip
+    take_back_overdue: bool = _setting(
+        True,
+        "Whether a running job that its worker does not stop, long after its time-out, is taken back from it; else it "
+        "is only told in the log.",
+    )
     drain_seconds: float = _setting(30, "A stopping worker lets its jobs run for this long.", 0, 86_400)
     poll_min_seconds: float = _setting(0.01, "Shortest pause between two looks for work.", 0.001, 60)
     poll_max_seconds: float = _setting(5, "Longest pause between two looks for work.", 0.01, 3_600)

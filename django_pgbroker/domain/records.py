@@ -87,6 +87,19 @@ class LapsedJob(NamedTuple):
     job_type: str
 
 
+class OverdueJob(NamedTuple):
+    """A running job that its worker should have stopped, as ``find_overdue_jobs.sql`` saw it."""
+
+    id: int
+    lease_token: int
+    attempt: int
+    max_attempts: int
+    worker_id: int | None
+    queue: str
+    job_type: str
+    seconds_over: float
+
+
 class ReclaimedJob(NamedTuple):
     """A job that was taken back from a dead or stalled worker, and where it went."""
 

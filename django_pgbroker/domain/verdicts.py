@@ -10,7 +10,7 @@ from django_pgbroker.domain.backoff import RetryPolicy
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.domain.fingerprint import fingerprint_error
 from django_pgbroker.domain.payload import encode_result, sanitise_text
-from django_pgbroker.domain.records import ClaimedJob, ErrorRecord, LapsedJob, Verdict
+from django_pgbroker.domain.records import ClaimedJob, ErrorRecord, LapsedJob, OverdueJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.stops import Stop, StopKind
 
@@ -183,6 +183,17 @@ def judge_loss(job: LapsedJob, delay_seconds: float) -> Verdict:
     if job.attempt >= job.max_attempts:
         return lost._replace(next_state=JobState.DEAD)
     return _wait(lost, delay_seconds)
+
+
+def judge_overdue(job: OverdueJob, retry_policy: RetryPolicy, choose: Callable[[], float] = random.random) -> Verdict:
+    """The verdict of a running job whose worker keeps its lease and does not stop it."""
+    timed_out = Verdict(
+        job.id, job.lease_token, Outcome.TIMED_OUT, JobState.DEAD,
+        reason="its time-out had long passed, and its worker did not stop it",
+    )  # fmt: skip
+    if job.attempt >= job.max_attempts:
+        return timed_out
+    return _wait(timed_out, _as_seconds(retry_policy.delay_seconds(job.attempt, choose)))
 
 
 def release(claim: ClaimedJob) -> Verdict:

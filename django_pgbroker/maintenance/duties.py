@@ -2,6 +2,7 @@
 
 from django_pgbroker.maintenance.duty import Duty
 from django_pgbroker.maintenance.expirer import Expirer
+from django_pgbroker.maintenance.overdue import Overdue
 from django_pgbroker.maintenance.partitioner import Partitioner
 from django_pgbroker.maintenance.presence import Presence
 from django_pgbroker.maintenance.promoter import Promoter
@@ -18,6 +19,7 @@ SCHEDULER_DUTIES: tuple[type[Duty], ...] = (Promoter,)
 REAPER_DUTIES: tuple[type[Duty], ...] = (
     Reclaimer,
     Expirer,
+    Overdue,
     Partitioner,
     Presence,
     Retention,
