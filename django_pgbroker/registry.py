@@ -24,6 +24,8 @@ class JobType:
         handler: the function, sync or async.
         aliases: former names, under which stored jobs are still found.
         queue, priority, max_attempts, timeout_seconds: defaults; ``None`` means the setting's.
+        statement_timeout_seconds, lock_timeout_seconds: limits of each SQL statement of the handler, and of each wait
+            for a lock; ``None`` leaves them as the connection has them.
         heartbeat_timeout_seconds: how long a handler may go without ``ctx.heartbeat()``; ``None`` asks for none.
         max_interruptions: how often its jobs may be interrupted by stopping workers; ``None`` is without limit.
         retry_policy: how long to wait after a failed attempt.
@@ -43,6 +45,8 @@ class JobType:
     max_attempts: int | None = None
     timeout_seconds: int | None = None
     heartbeat_timeout_seconds: int | None = None
+    statement_timeout_seconds: float | None = None
+    lock_timeout_seconds: float | None = None
     max_interruptions: int | None = None
     retry_policy: RetryPolicy = Exponential()  # noqa: RUF009 - frozen
     version: int = 1
@@ -50,6 +54,7 @@ class JobType:
     executor: ExecutorKind | None = None
     is_async: bool = field(init=False)
     signature: HandlerSignature = field(init=False, repr=False)
+    session_limits: Mapping[str, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.aliases):
@@ -71,6 +76,20 @@ class JobType:
             )
         object.__setattr__(self, "is_async", _is_async(self.handler))
         object.__setattr__(self, "signature", read_signature(self.handler))
+        object.__setattr__(self, "session_limits", self._read_session_limits())
+        self._check_executor()
+
+    def _read_session_limits(self) -> dict[str, float]:
+        limits = {"statement_timeout": self.statement_timeout_seconds, "lock_timeout": self.lock_timeout_seconds}
+        return {name: seconds for name, seconds in limits.items() if seconds is not None}
+
+    def _check_executor(self) -> None:
+        on_loop = self.is_async and self.executor in (None, ExecutorKind.ASYNC)
+        if on_loop and self.session_limits:
+            raise ConfigurationError(
+                f"job type {self.name!r}: {next(iter(self.session_limits))} needs a connection that no other job uses, "
+                "and jobs on the event loop share theirs: add executor='thread'"
+            )
         if self.executor is ExecutorKind.ASYNC and not self.is_async:
             raise ConfigurationError(
                 f"job type {self.name!r}: executor='async' needs a handler that is declared async def, and "

@@ -73,7 +73,7 @@ def test_the_page_lists_the_options_of_a_job_in_their_order_which_are_the_same_e
 def test_the_defaults_of_a_job_type_are_those_of_the_page():
     for name, (default, _) in table(DECLARED).items():
         in_code = inspect.signature(job).parameters[name].default
-        if name in ("heartbeat_timeout", "max_interruptions", "executor"):
+        if name in ("statement_timeout", "lock_timeout", "heartbeat_timeout", "max_interruptions", "executor"):
             assert (default, in_code) == ("none", None)
         else:
             assert default == (f"`{setting_for(name)}`" if in_code is None else f"`{in_code!r}`")

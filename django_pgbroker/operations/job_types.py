@@ -20,6 +20,7 @@ from django_pgbroker.domain.options import (
     JobOptions,
     Moment,
     describe_unknown,
+    read_duration,
     read_seconds,
     read_whole,
 )
@@ -28,10 +29,12 @@ from django_pgbroker.operations.enqueue import store_job
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.registry import JobType, registry
 
+_SHORTEST_LIMIT_SECONDS = 0.001
+
 #: The keywords of ``@job``.
 _DECLARED_OPTIONS = (
-    "queue", "priority", "max_attempts", "timeout", "heartbeat_timeout", "max_interruptions", "retry", "version",
-    "store_result", "aliases", "executor",
+    "queue", "priority", "max_attempts", "timeout", "statement_timeout", "lock_timeout", "heartbeat_timeout",
+    "max_interruptions", "retry", "version", "store_result", "aliases", "executor",
 )  # fmt: skip
 
 
@@ -114,6 +117,8 @@ def job[**P, R](
     priority: int | str | None = None,
     max_attempts: int | None = None,
     timeout: Duration | None = None,
+    statement_timeout: Duration | None = None,
+    lock_timeout: Duration | None = None,
     heartbeat_timeout: Duration | None = None,
     max_interruptions: int | None = None,
     retry: RetryPolicy = Exponential(),  # noqa: B008 - frozen
@@ -131,6 +136,9 @@ def job[**P, R](
         name: stable and explicit, such as ``"shop.send_receipt"``; the database stores it.
         queue, priority, max_attempts: defaults of its jobs; ``None`` means the setting's.
         timeout: the longest attempt of its jobs, a timedelta or a number, in whole seconds; a default too.
+        statement_timeout: the longest statement of the handler on any of its PostgreSQL connections, a timedelta or
+            seconds; one that takes longer ends the attempt as timed out, unless the handler catches its error.
+        lock_timeout: the longest wait of such a statement for a lock, likewise.
         heartbeat_timeout: the longest time between two ``ctx.heartbeat()`` of the handler, a timedelta or a number, in
             whole seconds; after it the lease is not renewed any more. ``None`` renews for as long as the handler runs.
         max_interruptions: how often a job may be interrupted by stopping workers before it is a dead letter.
@@ -154,6 +162,8 @@ def job[**P, R](
     _check_defaults(name, queue, priority, max_attempts, max_interruptions)
     timeout_seconds = _read_span(name, "timeout", timeout)
     heartbeat_timeout_seconds = _read_span(name, "heartbeat_timeout", heartbeat_timeout)
+    statement_timeout_seconds = _read_limit(name, "statement_timeout", statement_timeout)
+    lock_timeout_seconds = _read_limit(name, "lock_timeout", lock_timeout)
     executor_kind = _read_executor(name, executor)
 
     def declare(handler: Callable[P, R]) -> DeclaredJob[P, R]:
@@ -165,6 +175,8 @@ def job[**P, R](
             priority=priority,
             max_attempts=max_attempts,
             timeout_seconds=timeout_seconds,
+            statement_timeout_seconds=statement_timeout_seconds,
+            lock_timeout_seconds=lock_timeout_seconds,
             heartbeat_timeout_seconds=heartbeat_timeout_seconds,
             max_interruptions=max_interruptions,
             retry_policy=retry,
@@ -207,6 +219,20 @@ def _read_executor(name: str, value: object) -> ExecutorKind | None:
         return read_executor(value)
     except InvalidOption as error:
         raise ConfigurationError(f"job type {name!r}: executor {error}") from None
+
+
+def _read_limit(name: str, option: str, value: Duration | None) -> float | None:
+    """A limit of the server, which counts in milliseconds; 0 would switch it off."""
+    try:
+        seconds = None if value is None else read_duration(option, value)
+    except InvalidOption as error:
+        raise ConfigurationError(f"job type {name!r}: {error}") from None
+    if seconds is not None and not _SHORTEST_LIMIT_SECONDS <= seconds <= LONGEST_TIMEOUT_SECONDS:
+        raise ConfigurationError(
+            f"job type {name!r}: {option} must be from {_SHORTEST_LIMIT_SECONDS} to {LONGEST_TIMEOUT_SECONDS:,} "
+            f"seconds, not {value!r}"
+        )
+    return seconds
 
 
 def _read_span(name: str, option: str, value: Duration | None) -> int | None:

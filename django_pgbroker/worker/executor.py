@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
 from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop
 from django_pgbroker.registry import JobType
+from django_pgbroker.runtime.session_limits import find_exceeded, limit_sessions
 from django_pgbroker.worker.context import JobContext, make_context, running_job
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
@@ -115,7 +116,9 @@ class Executor:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
         handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
-        value = handler(**arguments)
+        limits = job_type.session_limits
+        with limit_sessions(limits) if limits else nullcontext():
+            value = handler(**arguments)
         if isinstance(value, _UNRUN):
             if isinstance(value, CoroutineType):
                 value.close()
@@ -155,6 +158,9 @@ class Executor:
         stop = self._link.find_stop(claim.lease_token)
         if stop is not None and stop.kind in _FORCED:
             return judge_stop(claim, stop, ran, policy, error=error)
+        if limit := find_exceeded(job_type.session_limits, error):
+            exceeded = Stop(StopKind.TIMED_OUT, f"longer than its {limit} of {job_type.session_limits[limit]:g} s")
+            return judge_stop(claim, exceeded, ran, policy, error=error)
         return judge_error(claim, error, ran, policy)
 
     def judge_abandoned(self, claim: ClaimedJob, stop: Stop, run_microseconds: int) -> Verdict:

@@ -136,6 +136,7 @@ def open_session(options: WorkerOptions) -> Session:
         ConfigurationError: a queue is not among those that the settings declare.
     """
     _check_queues(options)
+    _check_limits(options)
     declare_names(options.database, queues=[share.name for share in options.queues])
     if not connections[options.database].in_atomic_block:
         connections[options.database].close()
@@ -196,6 +197,16 @@ def _open(options: WorkerOptions) -> Gateway:
         statement_timeout=_STATEMENT_TIMEOUT,
         transaction_timeout=_TRANSACTION_TIMEOUT,
     )
+
+
+def _check_limits(options: WorkerOptions) -> None:
+    limited = [name for name in options.job_type_names() if registry.get(name).session_limits]
+    if limited and options.settings.is_pooled(options.database):
+        raise ConfigurationError(
+            f"job type {limited[0]!r} has a statement_timeout or lock_timeout, and the database is behind a pooler in "
+            "transaction mode, where a setting of the session reaches other clients: use SET LOCAL in the handler's "
+            "own transactions instead"
+        )
 
 
 def _check_queues(options: WorkerOptions) -> None:
