@@ -17,6 +17,8 @@ from django_pgbroker.domain.priorities import resolve_priority
 #: 200 steps of priority times this is 6.3 years: ``claim_order`` stays a date that PostgreSQL and Python can hold.
 LONGEST_AGEING_SECONDS = 1_000_000
 LONGEST_TIMEOUT_SECONDS = 30 * 24 * 3600
+#: An open transaction holds back VACUUM.
+LONGEST_ATOMIC_SECONDS = 3600
 MOST_ATTEMPTS = 1000
 MOST_INTERRUPTIONS = 1000
 
@@ -76,6 +78,9 @@ class Settings:
     default_max_attempts: int = _setting(3, "Attempts before a failing job is a dead letter.", 1, MOST_ATTEMPTS)
     default_timeout_seconds: int = _setting(
         300, "Longest attempt of a job for which nothing else names one.", 1, LONGEST_TIMEOUT_SECONDS
+    )
+    atomic_timeout_seconds: int = _setting(
+        30, "Longest attempt of a transactional job (`atomic=True`) that names none.", 1, LONGEST_ATOMIC_SECONDS
     )
     ageing_seconds: int = _setting(
         60, "Waiting this long is worth one step of priority; 0 turns priority off. Used when a queue is created.",

@@ -31,6 +31,7 @@ class JobType:
         retry_policy: how long to wait after a failed attempt.
         version: of the arguments' shape.
         store_result: whether the handler's answer is kept.
+        is_atomic: whether the handler's transaction holds the acknowledge too.
         executor: where the handler runs; ``None`` leaves it to the queue, and else to what kind of function it is.
 
     Raises:
@@ -52,6 +53,7 @@ class JobType:
     version: int = 1
     store_result: bool = True
     executor: ExecutorKind | None = None
+    is_atomic: bool = False
     is_async: bool = field(init=False)
     signature: HandlerSignature = field(init=False, repr=False)
     session_limits: Mapping[str, float] = field(init=False, repr=False)
@@ -89,6 +91,11 @@ class JobType:
             raise ConfigurationError(
                 f"job type {self.name!r}: {next(iter(self.session_limits))} needs a connection that no other job uses, "
                 "and jobs on the event loop share theirs: add executor='thread'"
+            )
+        if self.is_atomic and self.is_async:
+            raise ConfigurationError(
+                f"job type {self.name!r}: atomic=True needs an ordinary function, for Django has no transaction "
+                f"over an await, and {self.place} is async def"
             )
         if self.executor is ExecutorKind.ASYNC and not self.is_async:
             raise ConfigurationError(

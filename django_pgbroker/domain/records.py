@@ -45,7 +45,8 @@ class ErrorRecord(NamedTuple):
 class Verdict(NamedTuple):
     """What one claim of a job comes to: the outcome of this execution and the next state of the job.
 
-    ``result`` is JSON as text. ``delay_seconds`` counts from the acknowledge, for next states that wait.
+    ``result`` is JSON as text. ``delay_seconds`` counts from the acknowledge, for next states that wait. One of a
+    transactional job ``is_recorded`` when it reaches the worker: there is nothing left to acknowledge.
     """
 
     job_id: int
@@ -57,6 +58,7 @@ class Verdict(NamedTuple):
     result: str | None = None
     error: ErrorRecord | None = None
     reason: str | None = None
+    is_recorded: bool = False
 
 
 class AckReport(NamedTuple):

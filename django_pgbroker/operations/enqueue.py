@@ -13,7 +13,7 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.core.signals import setting_changed
 from django.db import DatabaseError, InterfaceError
 
-from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, Settings, get_settings
+from django_pgbroker.conf import LONGEST_ATOMIC_SECONDS, LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, Settings, get_settings
 from django_pgbroker.domain.errors import InvalidOption, InvalidPayload, UnknownQueue, show_value
 from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.domain.names import DEFAULT_TENANT, check_queue_name, check_tenant_name, suggest
@@ -178,18 +178,20 @@ def decide(job_type: JobType, options: JobOptions, settings: Settings) -> JobSpe
             1,
             MOST_ATTEMPTS,
         ),
-        timeout_seconds=read_seconds(
-            "timeout",
-            _first(options.timeout, job_type.timeout_seconds, settings.default_timeout_seconds),
-            1,
-            LONGEST_TIMEOUT_SECONDS,
-        ),
+        timeout_seconds=_decide_timeout(job_type, options.timeout, settings),
         available=_decide_start(options),
         expires=read_moment("expires", options.expires),
         deadline=read_moment("deadline", options.deadline),
         correlation_id=read_text("correlation_id", options.correlation_id),
         created_by=read_text("created_by", options.created_by),
     )
+
+
+def _decide_timeout(job_type: JobType, asked: Duration | None, settings: Settings) -> int:
+    longest, default = LONGEST_TIMEOUT_SECONDS, settings.default_timeout_seconds
+    if job_type.is_atomic:
+        longest, default = LONGEST_ATOMIC_SECONDS, settings.atomic_timeout_seconds
+    return read_seconds("timeout", _first(asked, job_type.timeout_seconds, default), 1, longest)
 
 
 def _decide_queue(job_type: JobType, asked: str | None, settings: Settings) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Never
 
 from asgiref.sync import sync_to_async
 
-from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, MOST_INTERRUPTIONS
+from django_pgbroker.conf import LONGEST_ATOMIC_SECONDS, LONGEST_TIMEOUT_SECONDS, MOST_ATTEMPTS, MOST_INTERRUPTIONS
 from django_pgbroker.domain.backoff import Exponential, RetryPolicy
 from django_pgbroker.domain.errors import ConfigurationError, InvalidName, InvalidOption
 from django_pgbroker.domain.executor_kinds import ExecutorKind, read_executor
@@ -34,7 +34,7 @@ _SHORTEST_LIMIT_SECONDS = 0.001
 #: The keywords of ``@job``.
 _DECLARED_OPTIONS = (
     "queue", "priority", "max_attempts", "timeout", "statement_timeout", "lock_timeout", "heartbeat_timeout",
-    "max_interruptions", "retry", "version", "store_result", "aliases", "executor",
+    "max_interruptions", "retry", "version", "store_result", "aliases", "executor", "atomic",
 )  # fmt: skip
 
 
@@ -126,6 +126,7 @@ def job[**P, R](
     store_result: bool = True,
     aliases: tuple[str, ...] | list[str] = (),
     executor: ExecutorKind | str | None = None,
+    atomic: bool = False,
     **unknown: Never,
 ) -> Callable[[Callable[P, R]], DeclaredJob[P, R]]:
     """Register the decorated function, sync or async, as the handler of a job type.
@@ -149,6 +150,9 @@ def job[**P, R](
         executor: where the handler runs: ``"thread"``, ``"async"`` (the event loop; for ``async def`` alone) or
             ``"process"`` (a child process). ``None`` leaves it to the queue's setting; without one it is the event loop
             for ``async def`` and a thread for all else.
+        atomic: whether the handler's writes to the database of the jobs, the jobs it enqueues there and the acknowledge
+            are one commit: they happen exactly once. For short work: an open transaction holds back VACUUM, so the
+            time-out is ``ATOMIC_TIMEOUT_SECONDS`` unless one is given, and an hour at most.
         unknown: refused.
 
     Raises:
@@ -183,6 +187,7 @@ def job[**P, R](
             version=version,
             store_result=store_result,
             executor=executor_kind,
+            is_atomic=_read_atomic(name, atomic, timeout_seconds),
         )
         _look_like(declared, handler)
         return registry.register(declared)
@@ -212,6 +217,18 @@ def _check_defaults(
             read_whole("max_interruptions", max_interruptions, 0, MOST_INTERRUPTIONS)
     except (InvalidName, InvalidOption) as error:
         raise ConfigurationError(f"job type {name!r}: {error}") from None
+
+
+def _read_atomic(name: str, value: object, timeout_seconds: int | None) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"job type {name!r}: atomic must be True or False, not {value!r}")
+    if value and timeout_seconds is not None and timeout_seconds > LONGEST_ATOMIC_SECONDS:
+        raise ConfigurationError(
+            f"job type {name!r}: a transactional job may take {LONGEST_ATOMIC_SECONDS:,} s at most, not "
+            f"{timeout_seconds:,}: its open transaction would hold back VACUUM for all tables. "
+            "Split the work, or leave out atomic"
+        )
+    return value
 
 
 def _read_executor(name: str, value: object) -> ExecutorKind | None:

@@ -16,7 +16,7 @@ def send_acknowledge_jobs(
     gateway: Gateway, verdicts: Sequence[Verdict], *, lapsed: bool = False
 ) -> psycopg.Cursor[Any]:
     """Send the acknowledge; in a pipeline its answer arrives with the transaction's end. See ``acknowledge_jobs``."""
-    ids, tokens, outcomes, next_states, delays, run_microseconds, results, errors, reasons = zip(
+    ids, tokens, outcomes, next_states, delays, run_microseconds, results, errors, reasons, _ = zip(
         *sorted(verdicts, key=itemgetter(0)), strict=True
     )
     return gateway.send(

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.db import DEFAULT_DB_ALIAS
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
@@ -19,6 +20,7 @@ from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
 from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.session_limits import find_exceeded, limit_sessions
+from django_pgbroker.worker.atomic import run_atomic
 from django_pgbroker.worker.context import JobContext, make_context, running_job
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
@@ -42,11 +44,12 @@ _UNRUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 @dataclass
 class Directory:
-    """Ids to what they stand for, as this worker's database knows them."""
+    """Ids to what they stand for, as this worker's database, under this alias, knows them."""
 
     job_types: Mapping[int, JobType]
     queues: Mapping[int, str]
     tenants: dict[int, str]
+    database: str = DEFAULT_DB_ALIAS
 
 
 class Executor:
@@ -87,6 +90,8 @@ class Executor:
     def _run(self, job_type: JobType, claim: ClaimedJob, region: Interruptible, started: float) -> Verdict:
         try:
             drop_dead_connections()
+            if job_type.is_atomic:
+                return self._run_atomic(job_type, claim, region, started)
             try:
                 region.enter()
                 value = copy_context().run(self._call, job_type, claim)
@@ -97,14 +102,30 @@ class Executor:
                     f"the handler returned with an open transaction on {', '.join(aliases)}; it was rolled back. "
                     "Use transaction.atomic(), or commit"
                 )
-            if not job_type.store_result:
-                value = None
-            verdict = judge_result(claim, value, _microseconds_since(started), self._result_limit)
-            if verdict.reason:
-                telemetry.warning("result.not_stored", verdict.reason, job=claim.id, job_type=job_type.name)
-            return verdict
+            return self._judge_value(job_type, claim, started, value)
         except BaseException as error:
             return self._judge(job_type, claim, error, _microseconds_since(started))
+
+    def _run_atomic(self, job_type: JobType, claim: ClaimedJob, region: Interruptible, started: float) -> Verdict:
+        call = partial(self._call, job_type, claim)
+        judge = partial(self._judge_value, job_type, claim, started)
+        try:
+            region.enter()
+            verdict = copy_context().run(run_atomic, claim, self._directory.database, call, judge)
+        finally:
+            region.leave()
+        if aliases := settle_connections(closes_all=self._is_forced(claim)):
+            message = f"completed; a transaction was left open on {', '.join(aliases)} and is rolled back"
+            telemetry.error("job.raised_after_commit", message, job=claim.id, token=claim.lease_token)
+        return verdict
+
+    def _judge_value(self, job_type: JobType, claim: ClaimedJob, started: float, value: Any) -> Verdict:
+        if not job_type.store_result:
+            value = None
+        verdict = judge_result(claim, value, _microseconds_since(started), self._result_limit)
+        if verdict.reason:
+            telemetry.warning("result.not_stored", verdict.reason, job=claim.id, job_type=job_type.name)
+        return verdict
 
     def _call(self, job_type: JobType, claim: ClaimedJob) -> Any:
         """Runs in a context of its own: what a handler activates or sets does not reach the next job."""

@@ -146,13 +146,20 @@ class Holdings:
         self._claims.clear()
         self._waiting = []
 
-    def note_lost(self, job_id: int, lease_token: int) -> None:
-        """A renewal found this lease lost; told perhaps late, when the claim has been acknowledged or made anew."""
+    def note_lost(self, job_id: int, lease_token: int, *, is_certain: bool = True) -> None:
+        """A renewal found this lease lost; told perhaps late, when the claim has been acknowledged or made anew.
+
+        Args:
+            job_id: of the job.
+            lease_token: of the claim.
+            is_certain: whether it is worth a word: a transactional job may just have been completed by its handler.
+        """
         claim = self._claims.get(job_id)
         is_current = claim is not None and claim.lease_token == lease_token and lease_token not in self._in_turn_tokens
         if is_current and lease_token not in self._lost:
             self._lost.add(lease_token)
-            _tell_lost(job_id, lease_token, "if its handler runs here, its verdict will change nothing")
+            if is_certain:
+                _tell_lost(job_id, lease_token, "if its handler runs here, its verdict will change nothing")
 
     def is_lost(self, lease_token: int) -> bool:
         """Whether the lease of this claim is known to be lost."""

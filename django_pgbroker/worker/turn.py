@@ -11,6 +11,7 @@ from django_pgbroker.domain.records import AckReport, ClaimedJob, Promotion, Ver
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.store.acknowledge import read_ack_report, send_acknowledge_jobs
 from django_pgbroker.store.claim import read_claimed_jobs, send_claim_jobs
+from django_pgbroker.store.complete import send_count_completed_jobs
 from django_pgbroker.store.dependants import read_woken_queues, send_release_dependants
 from django_pgbroker.store.promote import read_promotion, send_promote_jobs
 from django_pgbroker.worker.lane import Look
@@ -76,7 +77,11 @@ def take_turn(
     sent = []
     with gateway.pipelined_transaction(meanwhile):
         if verdicts:
-            acknowledged = send_acknowledge_jobs(gateway, verdicts)
+            unrecorded = [verdict for verdict in verdicts if not verdict.is_recorded]
+            if unrecorded:
+                acknowledged = send_acknowledge_jobs(gateway, unrecorded)
+            if len(unrecorded) < len(verdicts):
+                send_count_completed_jobs(gateway, [verdict for verdict in verdicts if verdict.is_recorded])
             completed = sorted(verdict.job_id for verdict in verdicts if verdict.next_state is JobState.COMPLETED)
             if completed:
                 released = send_release_dependants(gateway, completed)

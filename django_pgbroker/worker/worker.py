@@ -8,12 +8,11 @@ import psycopg
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.executor_kinds import ExecutorKind
-from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
+from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState
-from django_pgbroker.domain.stops import Stop, StopKind
 from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
-from django_pgbroker.runtime.listener import make_listener, read_cancel
+from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
@@ -26,6 +25,7 @@ from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.lease_trust import LeaseTrust, LeaseWatchdog
 from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
+from django_pgbroker.worker.news import News
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
 from django_pgbroker.worker.overseer import Overseer
@@ -78,8 +78,12 @@ class Worker:
         self._session: Session | None = None
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
-        #: Whether it ends because an operator asked it to, by its row in the database.
-        self.is_ordered_away = False
+        self._news: News | None = None
+
+    @property
+    def is_ordered_away(self) -> bool:
+        """Whether it ends because an operator asked it to, by its row in the database."""
+        return self._news is not None and self._news.is_ordered_away
 
     def run(self) -> int:
         """Work until stopped, or until the queues are empty where the options say so.
@@ -119,6 +123,15 @@ class Worker:
         options, settings = self.options, self.options.settings
         self._session = session
         self._pools = self._make_pools(session)
+        self._news = news = News(
+            holdings=self._holdings,
+            stops=self._stops,
+            mailbox=self._mailbox,
+            stopping=self.stopping,
+            job_types=session.directory.job_types,
+            beat_now=lambda: self._keeper.beat_now(),  # noqa: PLW0108 - made below
+            look_now=lambda: self._overseer.look_now(),  # noqa: PLW0108
+        )
         self._keeper = LeaseKeeper(
             options.database,
             session.worker_id,
@@ -127,9 +140,9 @@ class Worker:
             heartbeat_seconds=settings.heartbeat_seconds,
             held=lambda: self._heartbeats.leave_out_stalled(self._holdings.claims),
             running_ids=self._pools.running_ids,
-            on_lost=self._holdings.note_lost,
-            on_cancelled=self._note_cancelled,
-            on_orders=self._obey,
+            on_lost=news.note_lost,
+            on_cancelled=news.note_cancelled,
+            on_orders=news.obey,
             clock=session.clock,
             is_draining=self.stopping.drain.is_set,
             on_beat=self._on_beat,
@@ -162,7 +175,7 @@ class Worker:
             seconds=settings.drain_seconds,
             most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
         )
-        self._listener = make_listener(settings, options.database, options.name, self._hear)
+        self._listener = make_listener(settings, options.database, options.name, news.hear)
         self._pools.start()
         self._overseer.start()
         self._keeper.start()
@@ -316,38 +329,13 @@ class Worker:
             pools[kind] = ThreadPool(capacity, self._execute, self._mailbox.put)
         return Pools(pools)
 
-    # -------------------------------------------------------------------------------------------- cancels
-
-    def _hear(self, payload: str | None) -> None:
-        """In the listener: a queue has work, or a running job is to be cancelled, which the next heartbeat verifies."""
-        job_id = read_cancel(payload)
-        if job_id is None:
-            self._mailbox.wake(payload)
-        elif self._holdings.find(job_id):
-            self._keeper.beat_now()
-
-    def _note_cancelled(self, lease_token: int) -> None:
-        """In the lease keeper: somebody wants this job cancelled."""
-        if self._stops.add(lease_token, Stop(StopKind.CANCELLED, "cancelled while it ran")):
-            self._overseer.look_now()
-
-    # -------------------------------------------------------------------------------------------- wakes and orders
+    # -------------------------------------------------------------------------------------------- wakes
 
     def _wake(self, session: Session, wake: Wake) -> None:
         now = time.monotonic()
         for lane in session.lanes:
             if wake.queue is None or wake.queue == lane.name:
                 lane.wake(now)
-
-    def _obey(self, orders: Orders) -> None:
-        if orders.stop and not self.stopping.abort.is_set():
-            telemetry.info("worker.ordered", "an operator asked this worker to stop at once")
-            self.is_ordered_away = True
-            self.stopping.request_abort()
-        elif orders.drain and not self.stopping.drain.is_set():
-            telemetry.info("worker.ordered", "an operator asked this worker to drain")
-            self.is_ordered_away = True
-            self.stopping.request_drain()
 
     def _note_stopping(self) -> None:
         """In a signal handler or the lease keeper: a turn that hangs must not outlast the drain."""

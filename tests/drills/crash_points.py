@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.db import transaction
+
 from django_pgbroker.runtime import connections
-from django_pgbroker.store.gateway import Gateway
+from django_pgbroker.store.gateway import CallerGateway, Gateway
+from django_pgbroker.worker import atomic
 
 VARIABLE = "DRILL_CRASH"
 
@@ -25,11 +28,16 @@ JUDGED = "judged"
 ACKNOWLEDGING = "acknowledging"
 #: The commit is sent and its answer is not read.
 COMMITTING = "committing"
+#: A transactional job's closing statement is answered, and its commit not sent.
+CLOSING = "closing"
+#: The commit of a transactional job is done, and the worker does not know of it.
+CLOSED = "closed"
 #: The reaper has taken lapsed jobs back and has not committed.
 SWEEPING = "sweeping"
 
 WORKER_POINTS = (CLAIMED, HANDLER, JUDGED, ACKNOWLEDGING, COMMITTING)
-POINTS = (*WORKER_POINTS, SWEEPING)
+ATOMIC_POINTS = (CLAIMED, HANDLER, CLOSING, CLOSED)
+POINTS = (*WORKER_POINTS, CLOSING, CLOSED, SWEEPING)
 
 _point, _, _rest = os.environ.get(VARIABLE, "").partition(":")
 _number, _, _signal = _rest.partition(":")
@@ -104,8 +112,20 @@ class TrappedGateway(Gateway):
             self._acknowledges.clear()
 
 
+class TrappedCallerGateway(CallerGateway):
+    """The same on the connection of a handler, for the statement that closes a transactional job."""
+
+    def fetch(self, name: str, params: Any = None) -> Any:
+        rows = super().fetch(name, params)
+        if name == "complete_job":
+            reach(CLOSING)
+            transaction.on_commit(lambda: reach(CLOSED), using=self.alias)
+        return rows
+
+
 def install() -> None:
-    """Have the broker's own connections use the trapped gateway, in a process that is to crash."""
+    """Have the broker's own connections use the trapped gateways, in a process that is to crash."""
     if _point:
         assert _point in POINTS, f"{VARIABLE} names no point: {_point}"
         connections.Gateway = TrappedGateway  # type: ignore[misc]
+        atomic.CallerGateway = TrappedCallerGateway  # type: ignore[misc]

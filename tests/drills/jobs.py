@@ -22,6 +22,20 @@ def work(milliseconds=0):
     tell("done")
 
 
+@job("drill.pay", retry=Constant(0), max_attempts=PLENTY, atomic=True)
+def pay():
+    """Its entries must appear exactly once, whatever happens: those it writes, and the job it enqueues."""
+    tell("paid")
+    crash_points.reach(crash_points.HANDLER)
+    notify.enqueue()
+    tell("done")
+
+
+@job("drill.notify", retry=Constant(0), max_attempts=PLENTY)
+def notify():
+    tell("notified")
+
+
 @job("drill.lose_a_child", retry=Constant(0), max_attempts=PLENTY)
 def lose_a_child():
     """The first attempt's child process is killed, as by the kernel when memory runs out."""

@@ -56,7 +56,7 @@ def test_a_statement_moves_jobs_only_where_the_rules_allow_it(each: Statement):
 def test_a_statement_that_writes_the_state_of_a_job_declares_a_move(each: Statement):
     writes = re.search(
         r"insert into pgbroker\.(job|archived_job) \(|update pgbroker\.job\b[^_](?:(?!\bwhere\b).)*?\bstate = "
-        r"|delete from pgbroker\.job\s",
+        r"|delete from pgbroker\.job\s|select pgbroker\.complete_job\(",
         each.text,
         re.DOTALL,
     )

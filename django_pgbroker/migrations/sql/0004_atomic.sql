@@ -1,0 +1,60 @@
+-- The last statement of a transactional job, inside the handler's own transaction.
+
+-- It runs under the application's role, which needs no right but EXECUTE: hence SECURITY DEFINER, and nothing but the one
+-- claim that id and token name. Answers 'done', 'stale' (the claim is over: roll back) or 'cancelled' (roll back, too).
+create function pgbroker.complete_job(
+    job bigint, token bigint, run_microseconds bigint, result jsonb, reason text
+) returns text
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    claim pgbroker.job;
+begin
+    select * into claim
+    from pgbroker.job
+    where id = complete_job.job and lease_token = complete_job.token and state = 1
+    for update;
+
+    if not found then
+        return 'stale';
+    end if;
+    if claim.cancel_requested_at is not null then
+        return 'cancelled';
+    end if;
+
+    with history as (
+        insert into pgbroker.execution (
+            job_id, lease_token, tenant_id, queue_id, job_type_id, worker_id, leased_at, finished_at, run_microseconds,
+            attempt, outcome, reason
+        )
+        values (
+            claim.id, claim.lease_token, claim.tenant_id, claim.queue_id, claim.job_type_id, claim.worker_id,
+            claim.leased_at, pgbroker.clock(), complete_job.run_microseconds, claim.attempt, 1, complete_job.reason
+        )
+    ),
+    finished as (
+        delete from pgbroker.job where id = claim.id
+    ),
+    payload as (
+        delete from pgbroker.job_payload
+        where job_id = claim.id
+        returning version, arguments, headers, correlation_id, created_by
+    )
+    insert into pgbroker.archived_job (
+        id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, state, priority,
+        attempt, max_attempts, deaths, interruptions, version, arguments, headers, result, correlation_id, created_by,
+        reason
+    )
+    select
+        claim.id, claim.tenant_id, claim.queue_id, claim.job_type_id, claim.run_group_id, claim.created_at,
+        claim.available_at, pgbroker.clock(), 10, claim.priority, claim.attempt, claim.max_attempts, claim.deaths,
+        claim.interruptions, coalesce(payload.version, 1), coalesce(payload.arguments, '{}'), payload.headers,
+        complete_job.result, payload.correlation_id, payload.created_by, complete_job.reason
+    from (values (1)) as one
+    left join payload on true;
+    return 'done';
+end
+$$;
+
+revoke all on function pgbroker.complete_job(bigint, bigint, bigint, jsonb, text) from public;
