@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.drills import crash_points, jobs
+from tests.drills.proxy import Proxy
 from tests.maintenance.waiting import wait_until
 
 JOBS = 300
@@ -73,6 +74,14 @@ def test_a_worker_killed_while_the_server_commits_pays_exactly_once(crew):
     assert crew.one("select count(*) from pgbroker.execution where outcome = 6") > 0
 
 
+@pytest.fixture
+def proxy(crew):
+    """A way to the database that can be cut."""
+    made = Proxy(crew.database)
+    yield made
+    made.close()
+
+
 def test_connections_cut_while_the_server_commits_leave_the_outcome_unknown_and_pay_exactly_once(crew, proxy):
     """The commit goes on in the server; the worker hears nothing, judges it failed, and the fence refuses that."""
     crew.run(IN_COMMIT)
@@ -82,9 +91,10 @@ def test_connections_cut_while_the_server_commits_leave_the_outcome_unknown_and_
     handles = [jobs.pay.enqueue() for _ in range(20)]
     wait_until(lambda: crew.one(COMMITTING), "the server commits", 30)
     proxy.cut()
+    wait_until(lambda: worker.says("job.failed"), "a handler heard nothing of its commit", 30)
+    assert worker.lives
 
     crew.run("delete from gate")
     crew.job_ids += [handle.id for handle in handles]
     crew.finish()
     check_each_once(crew, handles)
-    assert worker.lives
