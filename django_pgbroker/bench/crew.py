@@ -146,7 +146,7 @@ def _start(assignment: Assignment) -> Member:
 def _require_room(gateway: Gateway, assignment: Assignment, processes: int) -> None:
     """Turns, heartbeat and listener, the duties, and Django's own connections of the slots."""
     each = 2 + assignment.listens + assignment.has_duties
-    each += assignment.concurrency if assignment.handler == "orm" else 0
+    each += assignment.concurrency if assignment.handler in ("orm", "atomic") else 0
     [(room,)] = gateway.connection.execute(_ROOM, prepare=False).fetchall()
     if processes * each > room:
         raise BenchError(

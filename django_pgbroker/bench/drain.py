@@ -1,11 +1,11 @@
 """How fast one worker process empties a queue, beside a floor without a broker's work in it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django_pgbroker.bench.crew import start_crew, wait_until_completed
 from django_pgbroker.bench.floor import drain_by_statements, run_in_plain_threads, seconds_of_drain
-from django_pgbroker.bench.handlers import make_rows
+from django_pgbroker.bench.handlers import make_atomic_handler, make_orm_handler, make_rows
 from django_pgbroker.bench.process_figures import resident_mb
 from django_pgbroker.bench.report import Report, conditions, middle, rounded
 from django_pgbroker.bench.scratch import QUEUE, scratch_database, seed
@@ -15,6 +15,12 @@ from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.store.gateway import Gateway
 
 _ACTOR = "pgbroker_bench"
+
+#: Handlers whose floor is the same worker with a handler that does nothing in a thread.
+_BESIDE_THREADS = ("async", "process", "middleware")
+
+#: What the measured jobs can do, and where.
+HANDLERS = ("noop", "orm", "atomic", *_BESIDE_THREADS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +56,16 @@ def measure_drain(
     """Drain ``jobs`` jobs by a worker process and by a floor, in turns.
 
     For ``noop`` the floor claims and acknowledges 200 jobs at a time over one connection, with the same history kept
-    and nothing in between: no threads, no handlers, no leases to renew. Both pay for the same rows. For ``orm`` it is
-    the handler in a pool of as many threads, without any queue.
+    and nothing in between: no threads, no handlers, no leases to renew. Both pay for the same rows. For ``orm`` and
+    ``atomic`` it is the handler in a pool of as many threads, without any queue, for ``atomic`` in a transaction. For
+    ``async``, ``process`` and ``middleware`` it is the same worker with the same jobs in its threads.
 
     Args:
         alias: its server is used, in a database of its own.
         jobs: of one run.
         concurrency: slots of the worker.
         runs: pairs; the medians count.
-        handler: ``noop`` or ``orm``.
+        handler: one of ``HANDLERS``.
         tell: given a line of progress now and then.
 
     Raises:
@@ -69,10 +76,7 @@ def measure_drain(
         assignment = Assignment(alias, gateway.connection.info.dbname, handler, concurrency)
         make_rows(gateway)
         for number in range(1, runs + 1):
-            if handler == "orm":
-                floor = run_in_plain_threads(alias, jobs, concurrency)
-            else:
-                floor = drain_by_statements(gateway, jobs)
+            floor = _measure_floor(gateway, assignment, jobs, tell)
             drained = drain_by_crew(gateway, assignment, 1, jobs, tell)
             ratio = drained["jobs_per_second"] / floor
             pairs.append({**drained, "floor_jobs_per_second": floor, "ratio": ratio})
@@ -90,6 +94,15 @@ def measure_drain(
         rss_mb=pairs[-1].get("rss_mb"),
         runs=[rounded(pair) for pair in pairs],
     )
+
+
+def _measure_floor(gateway: Gateway, assignment: Assignment, jobs: int, tell: Callable[[str], None]) -> float:
+    if assignment.handler in _BESIDE_THREADS:
+        return drain_by_crew(gateway, replace(assignment, handler="noop"), 1, jobs, tell)["jobs_per_second"]
+    if assignment.handler == "noop":
+        return drain_by_statements(gateway, jobs)
+    make = make_orm_handler if assignment.handler == "orm" else make_atomic_handler
+    return run_in_plain_threads(assignment.alias, make(assignment.alias), jobs, assignment.concurrency)
 
 
 def drain_by_crew(

@@ -7,7 +7,7 @@ from time import perf_counter
 from django.db import connections
 
 from django_pgbroker.bench.errors import BenchError
-from django_pgbroker.bench.handlers import ARGUMENTS, Handler, make_orm_handler
+from django_pgbroker.bench.handlers import ARGUMENTS, Handler
 from django_pgbroker.bench.scratch import JOB_TYPE, QUEUE, seed
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.claim import NO_FLOOR
@@ -52,17 +52,17 @@ def drain_by_statements(gateway: Gateway, jobs: int) -> float:
     return jobs / seconds_of_drain(gateway, jobs)
 
 
-def run_in_plain_threads(alias: str, jobs: int, threads: int) -> float:
-    """Call the ORM handler ``jobs`` times from a pool of threads that share them evenly, and return calls per second.
+def run_in_plain_threads(alias: str, handler: Handler, jobs: int, threads: int) -> float:
+    """Call a handler ``jobs`` times from a pool of threads that share them evenly, and return calls per second.
 
     Each thread keeps its connection, as a slot of a worker does. The connections are opened before the clock starts.
 
     Args:
         alias: the scratch database, with the rows of the handler.
+        handler: to call.
         jobs: calls in all.
         threads: as many as a worker has slots.
     """
-    handler = make_orm_handler(alias)
     shares = [jobs // threads + (number < jobs % threads) for number in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         spans = list(pool.map(partial(_call_often, alias, handler), shares))

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from django.apps.registry import Apps
-from django.db import models
+from django.db import models, transaction
 
 from django_pgbroker.store.gateway import Gateway
 
@@ -26,6 +26,10 @@ def do_nothing(recipient: str, note: str) -> None:
     """All that is measured is the broker."""
 
 
+async def do_nothing_on_the_loop(recipient: str, note: str) -> None:
+    """The same as a coroutine."""
+
+
 def make_orm_handler(alias: str) -> Handler:
     """A handler that reads one row of a thousand through Django's ORM and writes it, each in a transaction of its own.
 
@@ -40,6 +44,21 @@ def make_orm_handler(alias: str) -> Handler:
         row.save(using=alias, update_fields=["visits"])
 
     return read_and_write
+
+
+def make_atomic_handler(alias: str) -> Handler:
+    """The work of the ORM handler in one transaction, where no broker opens it.
+
+    Args:
+        alias: the database with the table of ``make_rows``.
+    """
+    read_and_write = make_orm_handler(alias)
+
+    def read_and_write_at_once(recipient: str, note: str) -> None:
+        with transaction.atomic(using=alias):
+            read_and_write(recipient, note)
+
+    return read_and_write_at_once
 
 
 def make_clock_handler(pipe: Connection) -> Handler:

@@ -4,12 +4,14 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing import connection, parent_process
+from typing import Any
 
 import django
 from django.db import connections
 
-from django_pgbroker.bench.handlers import Handler, do_nothing, make_clock_handler, make_orm_handler
+from django_pgbroker.bench.handlers import do_nothing, do_nothing_on_the_loop, make_clock_handler, make_orm_handler
 from django_pgbroker.bench.scratch import JOB_TYPE, QUEUE, settings_for_bench
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
@@ -19,6 +21,12 @@ from django_pgbroker.worker.session import Session
 from django_pgbroker.worker.turn import TurnReport
 from django_pgbroker.worker.worker import Worker
 
+#: Registers the job type of the child processes when it is imported, here and there.
+PROCESS_JOB = "django_pgbroker.bench.process_job"
+
+#: All that come with the broker.
+READY_MIDDLEWARE: list[str] = []
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -27,7 +35,7 @@ class Assignment:
     Args:
         alias: of the database.
         database: the name behind the alias.
-        handler: ``noop``, ``orm``, or ``clock``, which tells the bench when it began.
+        handler: one of ``drain.HANDLERS``, or ``clock``, which tells the bench when it began.
         concurrency: slots.
         listens: whether it hears of new jobs, or polls alone.
         has_duties: whether it does the maintenance duties too.
@@ -53,7 +61,8 @@ def run_worker(assignment: Assignment, pipe: connection.Connection) -> None:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     django.setup()
     connections[assignment.alias].settings_dict["NAME"] = assignment.database
-    registry.register(JobType(name=JOB_TYPE, handler=_make_handler(assignment, pipe), queue=QUEUE))
+    _register(assignment, pipe)
+
     with settings_for_bench(LISTEN=assignment.listens):
         options = WorkerOptions((QueueShare(QUEUE),), assignment.concurrency, database=assignment.alias)
         worker = TellingWorker(options, pipe.send) if assignment.tells_claims else Worker(options)
@@ -94,10 +103,24 @@ def _run(worker: Worker, assignment: Assignment) -> None:
             runner.join()
 
 
-def _make_handler(assignment: Assignment, pipe: connection.Connection) -> Handler:
-    if assignment.handler == "clock":
-        return make_clock_handler(pipe)
-    return make_orm_handler(assignment.alias) if assignment.handler == "orm" else do_nothing
+def _register(assignment: Assignment, pipe: connection.Connection) -> None:
+    if assignment.handler == "process":
+        import_module(PROCESS_JOB)
+        return
+    handler = _make_handler(assignment, pipe)
+    is_atomic = assignment.handler == "atomic"
+    registry.register(JobType(name=JOB_TYPE, handler=handler, queue=QUEUE, is_atomic=is_atomic))
+
+
+def _make_handler(assignment: Assignment, pipe: connection.Connection) -> Callable[..., Any]:
+    match assignment.handler:
+        case "clock":
+            return make_clock_handler(pipe)
+        case "orm" | "atomic":
+            return make_orm_handler(assignment.alias)
+        case "async":
+            return do_nothing_on_the_loop
+    return do_nothing
 
 
 def _die_with_parent() -> None:

@@ -13,7 +13,7 @@ from django.db import Error, connections
 
 from django_pgbroker.bench.backlog import BATCH, measure_backlog
 from django_pgbroker.bench.churn import measure_churn
-from django_pgbroker.bench.drain import measure_drain
+from django_pgbroker.bench.drain import HANDLERS, measure_drain
 from django_pgbroker.bench.enqueue import measure_enqueue
 from django_pgbroker.bench.floor import floor_statements
 from django_pgbroker.bench.idle import measure_idle
@@ -146,9 +146,11 @@ class Command(BaseCommand):
                 one.add_argument("--explain", action="store_true", help="print the SQL of the floor first")
                 one.add_argument(
                     "--handler",
-                    choices=["noop", "orm"],
+                    choices=HANDLERS,
                     default="noop",
-                    help="what the jobs do: nothing, or a read and a write by Django's ORM (default: noop)",
+                    help="what the jobs do: nothing in a thread, on the event loop, in a child process or within all "
+                    "ready middleware; or a read and a write by Django's ORM, each for itself or in a transactional "
+                    "job (default: noop)",
                 )
             if what == "latency":
                 one.add_argument(
