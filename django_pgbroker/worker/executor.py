@@ -23,6 +23,8 @@ from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
 from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.link import JobLink
+from django_pgbroker.worker.middleware import load_chain
+from django_pgbroker.worker.start_signal import tell_started
 
 
 class PayloadMissing(Exception):
@@ -65,6 +67,7 @@ class Executor:
         self._result_limit = result_limit_bytes
         self._link = link
         self._heartbeats = heartbeats
+        self._chain = load_chain()
 
     def execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
         """Run the handler of ``claim`` and return its verdict. Never raises.
@@ -114,8 +117,12 @@ class Executor:
         if job_type.takes_context:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
-        handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
-        value = handler(**arguments)
+        tell_started(job_type, get_context)
+        if self._chain:
+            value = self._chain.run(job_type, get_context(), arguments)
+        else:
+            handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
+            value = handler(**arguments)
         if isinstance(value, _UNRUN):
             if isinstance(value, CoroutineType):
                 value.close()
