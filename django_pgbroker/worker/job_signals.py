@@ -6,6 +6,7 @@ from django.dispatch import Signal
 
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
+from django_pgbroker.domain.stops import Stop, StopKind
 from django_pgbroker.runtime.signal_sender import Sending, send_later
 from django_pgbroker.signals import (
     job_cancelled,
@@ -15,6 +16,7 @@ from django_pgbroker.signals import (
     job_succeeded,
 )
 from django_pgbroker.worker.executor import Directory
+from django_pgbroker.worker.stops import Stops
 
 _ENDINGS = {
     JobState.COMPLETED: job_succeeded,
@@ -34,7 +36,7 @@ def tell_ended(
     directory: Directory,
     *,
     refused: Collection[int] = (),
-    cancelled: Collection[int] = (),
+    stops: Stops,
 ) -> None:
     """Have signals sent for claims whose verdicts are committed; without receivers this costs nothing.
 
@@ -42,7 +44,7 @@ def tell_ended(
         ended: verdicts and their claims.
         directory: what the ids in the claims stand for.
         refused: ids of jobs whose verdict changed nothing, for the claim was lost.
-        cancelled: tokens of claims that ended as cancelled whatever their verdict says.
+        stops: of the claims; one that was to be cancelled has ended as such, whatever its verdict says.
     """
     if not any(signal.receivers for signal in _OF_TURNS):
         return
@@ -51,9 +53,13 @@ def tell_ended(
             sending
             for verdict, claim in ended
             if verdict.job_id not in refused
-            for sending in _choose(verdict, claim, directory, is_cancelled=claim.lease_token in cancelled)
+            for sending in _choose(verdict, claim, directory, is_cancelled=_is_cancelled(stops.find(claim.lease_token)))
         ]
     )
+
+
+def _is_cancelled(stop: Stop | None) -> bool:
+    return stop is not None and stop.kind is StopKind.CANCELLED
 
 
 def _choose(verdict: Verdict, claim: ClaimedJob, directory: Directory, *, is_cancelled: bool) -> list[Sending]:

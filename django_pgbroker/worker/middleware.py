@@ -12,7 +12,7 @@ from django.core.signals import setting_changed
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.plugins import import_middleware
-from django_pgbroker.registry import JobType
+from django_pgbroker.registry import JobType, registry
 from django_pgbroker.worker.context import JobContext
 
 type Call = Callable[[JobContext], Any]
@@ -121,6 +121,16 @@ def load_chain() -> Chain | None:
     """The chain of this process; None where no middleware is configured."""
     paths = get_settings().middleware
     return Chain(paths) if paths else None
+
+
+def require_middleware(job_type_names: Iterable[str]) -> None:
+    """Build the middleware that these job types need, before a worker registers itself.
+
+    Raises:
+        ConfigurationError: as ``Chain.require`` says.
+    """
+    if chain := load_chain():
+        chain.require(registry.get(name) for name in job_type_names)
 
 
 def _forget_chain(*, setting: str, **_: object) -> None:

@@ -24,11 +24,12 @@ from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.connections import describe_error
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
+from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
 from django_pgbroker.worker.type_choice import parse_patterns
-from django_pgbroker.worker.worker import LEASES_NOT_KEPT, Worker
+from django_pgbroker.worker.worker import Worker
 
 
 class Place(NamedTuple):
@@ -84,6 +85,24 @@ class Command(BaseCommand):
             "--no-maintenance",
             action="store_true",
             help="leave the duties to pgbroker_reaper and pgbroker_scheduler, which must then run",
+        )
+        parser.add_argument(
+            "--max-jobs", type=int, metavar="N", help="end after N handlers, for a fresh process to take the place"
+        )
+        parser.add_argument(
+            "--max-memory",
+            type=int,
+            metavar="MB",
+            help="drain and end when the process occupies more MiB than this, for a fresh one to take the place",
+        )
+        parser.add_argument(
+            "--health-port",
+            type=int,
+            metavar="PORT",
+            help="answer /livez and /readyz over HTTP; process k of --processes does so at PORT + k - 1; 0: any port",
+        )
+        parser.add_argument(
+            "--health-host", default="127.0.0.1", metavar="HOST", help="address to answer on (default: 127.0.0.1)"
         )
         parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
         parser.add_argument("--process", type=Place.parse, help=SUPPRESS)
