@@ -1,9 +1,11 @@
 """``/livez`` and ``/readyz`` of a worker over HTTP, in threads beside it. For ``pgbroker_worker --health-port``."""
 
 import json
+import socket
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 
 from django_pgbroker.worker.vitals import Vitals
@@ -46,6 +48,15 @@ class HealthServer:
 
 
 class _Server(ThreadingHTTPServer):
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Without the look-up of a name, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
     daemon_threads = True
     # two workers on one port would answer for each other
     allow_reuse_port = False

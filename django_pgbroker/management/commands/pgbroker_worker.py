@@ -5,7 +5,9 @@ import os
 import sys
 import threading
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 import psycopg
@@ -18,17 +20,20 @@ from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
 from django_pgbroker.management.own_command import repeat_command
+from django_pgbroker.management.reloading import DRAIN_SECONDS, ReloadingSupervisor
 from django_pgbroker.management.start import check_connections, check_database
 from django_pgbroker.management.title import set_title
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.connections import describe_error
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
+from django_pgbroker.worker.health import HealthServer
 from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
 from django_pgbroker.worker.type_choice import parse_patterns
+from django_pgbroker.worker.vitals import Vitals
 from django_pgbroker.worker.worker import Worker
 
 
@@ -54,6 +59,7 @@ class Command(BaseCommand):
         "Example: manage.py pgbroker_worker --queues default,critical:5 --concurrency 20"
     )
     _argv: Sequence[str] | None = None
+    _health: tuple[str, int] | None = None
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -105,7 +111,11 @@ class Command(BaseCommand):
             "--health-host", default="127.0.0.1", metavar="HOST", help="address to answer on (default: 127.0.0.1)"
         )
         parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
+        parser.add_argument(
+            "--reload", action="store_true", help="for development: restart the worker when the code changes"
+        )
         parser.add_argument("--process", type=Place.parse, help=SUPPRESS)
+        parser.add_argument("--probe", action="store_true", help=SUPPRESS)
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run as a process: a late signal, for one that is ending already, must not change its status."""
@@ -115,7 +125,9 @@ class Command(BaseCommand):
         finally:
             ignore_signals()
 
-    def handle(self, *, processes: int | None, process: Place | None, no_maintenance: bool, **options: Any) -> None:
+    def handle(
+        self, *, processes: int | None, process: Place | None, no_maintenance: bool, probe: bool, **options: Any
+    ) -> None:
         """Run the worker, or the supervisor of several.
 
         Raises:
@@ -123,10 +135,15 @@ class Command(BaseCommand):
         """
         try:
             worker_options = _read_options(**options)
+            if probe:
+                return
+            self._health = _read_health_place(process, **options)
             check_database(worker_options.database)
             if process:
                 has_duties = process.number <= DUTY_PROCESSES and not no_maintenance
                 status = self._run_worker(worker_options, process, with_maintenance=has_duties)
+            elif options["reload"]:
+                status = self._run_reloading(worker_options, processes, with_maintenance=not no_maintenance)
             elif processes is None:
                 self._announce(worker_options, None, with_maintenance=not no_maintenance)
                 status = self._run_worker(worker_options, None, with_maintenance=not no_maintenance)
@@ -169,6 +186,38 @@ class Command(BaseCommand):
         self.stdout.write(f"pgbroker supervisor {options.name} stopped.")
         return status
 
+    def _run_reloading(self, options: WorkerOptions, processes: int | None, *, with_maintenance: bool) -> int:
+        if processes is not None:
+            raise CommandError("--reload watches one worker for a developer: leave out --processes")
+        supervisor = ReloadingSupervisor(repeat_command(self._argv), until_empty=options.until_empty)
+        self._announce(options, None, with_maintenance=with_maintenance)
+        _close_connections()
+        status = supervisor.run()
+        self.stdout.write(f"pgbroker worker {options.name} stopped.")
+        return status
+
+    @contextmanager
+    def _answering(self, vitals: Vitals) -> Iterator[None]:
+        """Answer probes, where that is asked for, until the worker has ended."""
+        if self._health is None:
+            yield
+            return
+        host, port = self._health
+        try:
+            server = HealthServer(vitals, host, port)
+        except OSError as error:
+            raise CommandError(
+                f"--health-port: {host} port {port} cannot be had: {error.strerror or error}. Choose another one"
+            ) from error
+        server.start()
+        shown = f"[{host}]" if ":" in host else host
+        self.stdout.write(f"pgbroker health: http://{shown}:{server.port}/livez and /readyz")
+        self.stdout.flush()
+        try:
+            yield
+        finally:
+            server.stop()
+
     def _run_worker(self, options: WorkerOptions, place: Place | None, *, with_maintenance: bool) -> int:
         who = f"pgbroker worker {place.number}/{place.processes}" if place else "pgbroker worker"
         queues = ",".join(share.name for share in options.queues)
@@ -183,7 +232,7 @@ class Command(BaseCommand):
         ended = threading.Event()
         runner = MaintenanceRunner(options.database, DUTIES, ended, label=options.name) if with_maintenance else None
         # a supervisor says when to abort: its signal and the leash may come both, and mean the same
-        with worker.stopping.on_signals(escalates=place is None):
+        with self._answering(worker.vitals), worker.stopping.on_signals(escalates=place is None):
             if runner:
                 runner.start()
             try:
@@ -210,6 +259,18 @@ class Command(BaseCommand):
         os._exit(status)
 
 
+def _read_health_place(
+    process: Place | None, *, health_port: int | None, health_host: str, **_options: Any
+) -> tuple[str, int] | None:
+    """Where this worker process answers probes; 0 is any port for each of them."""
+    if health_port is None:
+        return None
+    port = health_port + process.number - 1 if process and health_port else health_port
+    if not 0 <= port <= 65_535:
+        raise CommandError(f"--health-port must be from 0 to 65535, not {port}")
+    return health_host, port
+
+
 def _close_connections() -> None:
     """A supervisor needs none, nor a pool that keeps some ready."""
     for connection in connections.all(initialized_only=True):
@@ -227,14 +288,23 @@ def _read_options(
     concurrency: int,
     until_empty: bool,
     database: str | None,
+    max_jobs: int | None,
+    max_memory: int | None,
+    reload: bool,
     **_options: Any,
 ) -> WorkerOptions:
+    settings = get_settings()
+    if reload:
+        settings = replace(settings, drain_seconds=min(settings.drain_seconds, DRAIN_SECONDS))
     return WorkerOptions(
         parse_queues(queues),
         concurrency,
-        database=database or get_settings().database,
+        database=database or settings.database,
         until_empty=until_empty,
         types=() if types is None else parse_patterns(types),
         exclude_types=() if exclude_types is None else parse_patterns(exclude_types),
         is_strict=strict,
+        max_jobs=max_jobs,
+        max_memory_mb=max_memory,
+        settings=settings,
     )
