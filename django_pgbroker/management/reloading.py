@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.apps import apps
+from django.dispatch import receiver
 from django.utils import autoreload
 
 from django_pgbroker.worker.supervisor import Supervisor
@@ -39,7 +40,7 @@ class ReloadingSupervisor:
     def run(self) -> int:
         """Run until stopped; returns the exit status, or begins anew with fresh code and never returns."""
         # a receiver that answers True keeps the reloader from ending this process
-        autoreload.file_changed.connect(self._note_change, dispatch_uid="pgbroker-reload", weak=False)
+        receiver(autoreload.file_changed, dispatch_uid="pgbroker-reload", weak=False)(self._note_change)
         threading.Thread(
             target=self._watch, args=(threading.main_thread(),), name="pgbroker-reload", daemon=True
         ).start()
