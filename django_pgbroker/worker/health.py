@@ -47,6 +47,15 @@ class HealthServer:
         self._server.server_close()
 
 
+def require_address(host: str, port: int) -> None:
+    """Find out that an address can be had, and let go of it.
+
+    Raises:
+        OSError: it cannot.
+    """
+    _Server((host, port), BaseHTTPRequestHandler).server_close()
+
+
 class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET

@@ -225,12 +225,12 @@ class Worker:
         self._stations.measure(verdicts, self._holdings)
         try:
             self._check_leases(session)
-            self._check_recycling()
             if self.stopping.drain.is_set():
                 self._take_in(session)
                 until = self._keeper.last_moment if self._trust.is_given_up else None
                 self._drain.step(is_busy=self._busy_pace.is_busy, until=until)
             self._run_turn(session)
+            self._check_recycling()
             if self._late_turns.is_due:
                 self._take_in(session)
                 self._late_turns.settle(session, self._holdings.claims)

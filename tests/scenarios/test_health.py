@@ -6,6 +6,8 @@ import signal
 import socket
 from http.client import HTTPConnection
 
+import pytest
+
 from django_pgbroker.domain.states import JobState
 from tests.maintenance.waiting import wait_until
 from tests.scenarios import jobs
@@ -54,10 +56,12 @@ def test_probes_are_answered_from_the_start_to_the_end_of_the_drain(start, story
     assert ask(port, "/livez") is None
 
 
-def test_a_port_that_is_taken_is_told_at_the_start(start):
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_port_that_is_taken_is_told_at_the_start(start, processes):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        worker = start("--health-port", str(port), wait=False)
+        arguments = [] if processes == 1 else ["--processes", "2"]
+        worker = start("--health-port", str(port), *arguments, wait=False)
         assert worker.wait(60) == 1
     assert f"--health-port: 127.0.0.1 port {port} cannot be had: Address already in use" in worker.output
     assert "Traceback" not in worker.output

@@ -67,7 +67,7 @@ def test_limits_that_make_no_sense_are_refused(limits):
         WorkerOptions(parse_queues("default"), **limits)
 
 
-def test_b059_four_workers_of_one_job_each_run_five_hundred_jobs_exactly_once(declare, broker_database):
+def test_b059_each_job_once(declare, broker_database):
     """Worker after worker in four threads; processes would take minutes to start. ``tests/scenarios`` has those."""
     ran, statuses = [], []
 

@@ -27,7 +27,7 @@ from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.connections import describe_error
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
-from django_pgbroker.worker.health import HealthServer
+from django_pgbroker.worker.health import HealthServer, require_address
 from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
@@ -51,6 +51,13 @@ class Place(NamedTuple):
         return cls(number, processes, leash)
 
 
+class HealthPlace(NamedTuple):
+    """Where a worker process answers probes; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+
 class Command(BaseCommand):
     """A worker: any number may run, on any number of machines."""
 
@@ -59,7 +66,7 @@ class Command(BaseCommand):
         "Example: manage.py pgbroker_worker --queues default,critical:5 --concurrency 20"
     )
     _argv: Sequence[str] | None = None
-    _health: tuple[str, int] | None = None
+    _health: HealthPlace | None = None
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -174,6 +181,10 @@ class Command(BaseCommand):
         if not 1 <= processes <= MOST_PROCESSES:
             raise CommandError(f"--processes must be from 1 to {MOST_PROCESSES}, not {processes}")
         command = repeat_command(self._argv)
+        if self._health and self._health.port:
+            for port in range(self._health.port, self._health.port + processes):
+                with _refusing_address(self._health.host, port):
+                    require_address(self._health.host, port)
         self._announce(options, processes, with_maintenance=with_maintenance)
         _close_connections()
         set_title(f"pgbroker supervisor: {processes} workers")
@@ -203,12 +214,8 @@ class Command(BaseCommand):
             yield
             return
         host, port = self._health
-        try:
+        with _refusing_address(host, port):
             server = HealthServer(vitals, host, port)
-        except OSError as error:
-            raise CommandError(
-                f"--health-port: {host} port {port} cannot be had: {error.strerror or error}. Choose another one"
-            ) from error
         server.start()
         shown = f"[{host}]" if ":" in host else host
         self.stdout.write(f"pgbroker health: http://{shown}:{server.port}/livez and /readyz")
@@ -261,14 +268,25 @@ class Command(BaseCommand):
 
 def _read_health_place(
     process: Place | None, *, health_port: int | None, health_host: str, **_options: Any
-) -> tuple[str, int] | None:
+) -> HealthPlace | None:
     """Where this worker process answers probes; 0 is any port for each of them."""
     if health_port is None:
         return None
     port = health_port + process.number - 1 if process and health_port else health_port
     if not 0 <= port <= 65_535:
         raise CommandError(f"--health-port must be from 0 to 65535, not {port}")
-    return health_host, port
+    return HealthPlace(health_host, port)
+
+
+@contextmanager
+def _refusing_address(host: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, OverflowError) as error:
+        raise CommandError(
+            f"--health-port: {host} port {port} cannot be had: {getattr(error, 'strerror', None) or error}. "
+            "Choose another one"
+        ) from error
 
 
 def _close_connections() -> None:
