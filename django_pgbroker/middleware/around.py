@@ -1,12 +1,15 @@
 """Base of middleware that does something before and after a handler, the same for sync and async ones."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 
 from django_pgbroker.worker.context import JobContext
+
+#: What ``around`` returns where there is nothing to do for this job.
+NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 class AroundMiddleware:
@@ -33,7 +36,10 @@ class AroundMiddleware:
         """Called for every job."""
         if self._is_async:
             return self._acall(ctx)
-        with self.around(ctx):
+        around = self.around(ctx)
+        if around is NOTHING:
+            return self._call_next(ctx)
+        with around:
             return self._call_next(ctx)
 
     async def _acall(self, ctx: JobContext) -> Any:

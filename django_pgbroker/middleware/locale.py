@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.utils import timezone, translation
 
-from django_pgbroker.middleware.around import AroundMiddleware
+from django_pgbroker.middleware.around import NOTHING, AroundMiddleware
 from django_pgbroker.worker.context import JobContext
 
 _LANGUAGE, _TIME_ZONE = "language", "time_zone"
@@ -32,8 +32,10 @@ class LocaleMiddleware(AroundMiddleware):
 
     def around(self, ctx: JobContext) -> AbstractContextManager[None]:
         """Activate what was taken along, and restore what was there."""
+        if not ctx.headers:
+            return NOTHING
         language, zone = ctx.headers.get(_LANGUAGE), ctx.headers.get(_TIME_ZONE)
-        return nullcontext() if language is None and zone is None else _activated(language, zone)
+        return NOTHING if language is None and zone is None else _activated(language, zone)
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from time import perf_counter
 
-from django_pgbroker.middleware.around import AroundMiddleware
+from django_pgbroker.middleware.around import NOTHING, AroundMiddleware
 from django_pgbroker.worker.context import JobContext
+from django_pgbroker.worker.job_logging import LOGGER_PREFIX
 
 
 class LoggingMiddleware(AroundMiddleware):
@@ -14,7 +16,13 @@ class LoggingMiddleware(AroundMiddleware):
 
     def around(self, ctx: JobContext) -> AbstractContextManager[None]:
         """Log before and after."""
-        return _told(ctx) if ctx.logger.isEnabledFor(logging.INFO) else nullcontext()
+        return _told(ctx) if _find_logger(ctx.job_type).isEnabledFor(logging.INFO) else NOTHING
+
+
+@cache
+def _find_logger(job_type: str) -> logging.Logger:
+    """The one behind ``ctx.logger``, which would be made in vain for every job where it is off."""
+    return logging.getLogger(f"{LOGGER_PREFIX}{job_type}")
 
 
 @contextmanager

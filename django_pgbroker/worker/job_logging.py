@@ -4,6 +4,8 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any
 
+LOGGER_PREFIX = "django_pgbroker.jobs."
+
 
 class JobLogger(logging.LoggerAdapter[logging.Logger]):
     """Adds ``record.fields``; what the caller gives as ``extra`` stays, and its ``fields`` come beside the ids.
@@ -14,7 +16,7 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
     """
 
     def __init__(self, job_type: str, fields: dict[str, Any]) -> None:
-        super().__init__(logging.getLogger(f"django_pgbroker.jobs.{job_type}"), {"fields": fields})
+        super().__init__(logging.getLogger(f"{LOGGER_PREFIX}{job_type}"), {"fields": fields})
         self._fields = fields
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:

@@ -1,5 +1,6 @@
 """The chain around handlers: order, errors, async, what cannot be used, and what is ready to use."""
 
+import asyncio
 import logging
 from zoneinfo import ZoneInfo
 
@@ -13,7 +14,12 @@ from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.middleware import ContextLogFilter
 from django_pgbroker.models import DeadLetter, JobPayload, Worker
+from django_pgbroker.registry import JobType
+from django_pgbroker.worker.context import make_context
+from django_pgbroker.worker.middleware import load_chain
 from tests.worker import middleware
+from tests.worker.claims import make_claim
+from tests.worker.links import LooseLink
 from tests.worker.middleware import BUILT, SEEN
 from tests.worker.workers import QUICK
 
@@ -292,3 +298,17 @@ def test_the_logger_of_the_context_and_the_filter_say_which_job_it_was(declare, 
     assert (below.tenant, below.correlation_id) == ("default", "c-7")
     assert records["outside"].job_id == "-"
     caplog.handler.filters.clear()
+
+
+def test_on_an_event_loop_the_chain_is_awaited(use):
+    use("both", READY + "LocaleMiddleware", READY + "LoggingMiddleware", READY + "ConnectionHygieneMiddleware")
+
+    async def fetch(ctx, number: int):
+        return [number, ctx.id, translation.get_language()]
+
+    claim = make_claim(number=8, headers='{"language": "fr"}')
+    ctx = make_context(claim, "tests.fetch", "default", "default", LooseLink())
+    value = asyncio.run(load_chain().arun(JobType("tests.fetch", fetch), ctx, {"number": 3}))
+
+    assert value == [3, 8, "fr"]
+    assert SEEN == ["async before"]

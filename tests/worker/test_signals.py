@@ -1,5 +1,6 @@
 """What receivers of the job signals hear, when, and that a bad one harms nobody."""
 
+import asyncio
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -12,8 +13,13 @@ from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.maintenance.reclaimer import Reclaimer
 from django_pgbroker.models import ArchivedJob, Job
+from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.signal_sender import Sending, SignalSender, flush_signals
+from django_pgbroker.worker.context import make_context
+from django_pgbroker.worker.start_signal import atell_started
 from tests.maintenance.waiting import wait_until
+from tests.worker.claims import make_claim
+from tests.worker.links import LooseLink
 
 NAMES = [name for name in vars(signals) if name.startswith("job_")]
 
@@ -140,6 +146,14 @@ def test_an_async_handler_is_told_too(declare, run_until_empty, heard):
     noop.enqueue()
     run_until_empty()
     assert heard.names == ["job_enqueued", "job_started", "job_succeeded"]
+
+
+def test_on_an_event_loop_started_is_awaited(heard, broker_database):
+    ctx = make_context(make_claim(number=8), "tests.any", "default", "acme", LooseLink())
+    job_type = JobType("tests.any", print)
+    asyncio.run(atell_started(job_type, lambda: ctx))
+    [(name, told)] = heard
+    assert (name, told["sender"], told["job_id"], told["tenant"]) == ("job_started", job_type, 8, "acme")
 
 
 def test_enqueued_is_part_of_the_callers_transaction(declare, broker_database, heard):

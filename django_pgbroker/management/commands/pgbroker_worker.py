@@ -5,8 +5,7 @@ import os
 import sys
 import threading
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,6 +18,7 @@ from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
+from django_pgbroker.management.health_place import HealthPlace, answering, read_health_place
 from django_pgbroker.management.own_command import repeat_command
 from django_pgbroker.management.reloading import DRAIN_SECONDS, ReloadingSupervisor
 from django_pgbroker.management.start import check_connections, check_database
@@ -27,13 +27,11 @@ from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.connections import describe_error
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
-from django_pgbroker.worker.health import HealthServer, require_address
 from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
 from django_pgbroker.worker.type_choice import parse_patterns
-from django_pgbroker.worker.vitals import Vitals
 from django_pgbroker.worker.worker import Worker
 
 
@@ -49,13 +47,6 @@ class Place(NamedTuple):
         """Read ``2/3:7``; ``ValueError`` for all else."""
         number, processes, leash = map(int, text.replace("/", ":").split(":"))
         return cls(number, processes, leash)
-
-
-class HealthPlace(NamedTuple):
-    """Where a worker process answers probes; port 0 is any that is free."""
-
-    host: str
-    port: int
 
 
 class Command(BaseCommand):
@@ -144,7 +135,7 @@ class Command(BaseCommand):
             worker_options = _read_options(**options)
             if probe:
                 return
-            self._health = _read_health_place(process, **options)
+            self._health = read_health_place(process.number if process else 1, **options)
             check_database(worker_options.database)
             if process:
                 has_duties = process.number <= DUTY_PROCESSES and not no_maintenance
@@ -181,10 +172,8 @@ class Command(BaseCommand):
         if not 1 <= processes <= MOST_PROCESSES:
             raise CommandError(f"--processes must be from 1 to {MOST_PROCESSES}, not {processes}")
         command = repeat_command(self._argv)
-        if self._health and self._health.port:
-            for port in range(self._health.port, self._health.port + processes):
-                with _refusing_address(self._health.host, port):
-                    require_address(self._health.host, port)
+        if self._health:
+            self._health.require(processes)
         self._announce(options, processes, with_maintenance=with_maintenance)
         _close_connections()
         set_title(f"pgbroker supervisor: {processes} workers")
@@ -207,24 +196,6 @@ class Command(BaseCommand):
         self.stdout.write(f"pgbroker worker {options.name} stopped.")
         return status
 
-    @contextmanager
-    def _answering(self, vitals: Vitals) -> Iterator[None]:
-        """Answer probes, where that is asked for, until the worker has ended."""
-        if self._health is None:
-            yield
-            return
-        host, port = self._health
-        with _refusing_address(host, port):
-            server = HealthServer(vitals, host, port)
-        server.start()
-        shown = f"[{host}]" if ":" in host else host
-        self.stdout.write(f"pgbroker health: http://{shown}:{server.port}/livez and /readyz")
-        self.stdout.flush()
-        try:
-            yield
-        finally:
-            server.stop()
-
     def _run_worker(self, options: WorkerOptions, place: Place | None, *, with_maintenance: bool) -> int:
         who = f"pgbroker worker {place.number}/{place.processes}" if place else "pgbroker worker"
         queues = ",".join(share.name for share in options.queues)
@@ -239,7 +210,10 @@ class Command(BaseCommand):
         ended = threading.Event()
         runner = MaintenanceRunner(options.database, DUTIES, ended, label=options.name) if with_maintenance else None
         # a supervisor says when to abort: its signal and the leash may come both, and mean the same
-        with self._answering(worker.vitals), worker.stopping.on_signals(escalates=place is None):
+        with (
+            answering(self._health, worker.vitals, self._show_health),
+            worker.stopping.on_signals(escalates=place is None),
+        ):
             if runner:
                 runner.start()
             try:
@@ -257,6 +231,10 @@ class Command(BaseCommand):
             self._leave_at_once(status)
         return status
 
+    def _show_health(self, url: str) -> None:
+        self.stdout.write(f"pgbroker health: {url}/livez and /readyz")
+        self.stdout.flush()
+
     def _leave_at_once(self, status: int) -> NoReturn:
         """Handlers that were given up on may hold threads, such as an event loop's, that Python would wait for."""
         flush_announcements()
@@ -264,29 +242,6 @@ class Command(BaseCommand):
         self.stdout.flush()
         self.stderr.flush()
         os._exit(status)
-
-
-def _read_health_place(
-    process: Place | None, *, health_port: int | None, health_host: str, **_options: Any
-) -> HealthPlace | None:
-    """Where this worker process answers probes; 0 is any port for each of them."""
-    if health_port is None:
-        return None
-    port = health_port + process.number - 1 if process and health_port else health_port
-    if not 0 <= port <= 65_535:
-        raise CommandError(f"--health-port must be from 0 to 65535, not {port}")
-    return HealthPlace(health_host, port)
-
-
-@contextmanager
-def _refusing_address(host: str, port: int) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, OverflowError) as error:
-        raise CommandError(
-            f"--health-port: {host} port {port} cannot be had: {getattr(error, 'strerror', None) or error}. "
-            "Choose another one"
-        ) from error
 
 
 def _close_connections() -> None:
