@@ -87,9 +87,10 @@ def test_a_job_that_fails_and_is_retried_and_dies(declare, run_until_empty, hear
     fail.enqueue()
     run_until_empty()
 
-    assert heard.names == [
-        "job_enqueued", "job_started", "job_failed", "job_retried", "job_started", "job_failed", "job_dead",
-    ]  # fmt: skip
+    # the next attempt may begin before the receivers have heard of the one before
+    after = [name for name in heard.names if name not in ("job_enqueued", "job_started")]
+    assert after == ["job_failed", "job_retried", "job_failed", "job_dead"]
+    assert [told["attempt"] for told in heard.of("job_started")] == [1, 2]
     assert heard.of("job_failed")[0]["error"].message == "wrong"
     assert heard.of("job_retried")[0]["delay_seconds"] == 0
     assert heard.of("job_dead")[0]["state"] is JobState.DEAD
@@ -148,12 +149,20 @@ def test_an_async_handler_is_told_too(declare, run_until_empty, heard):
     assert heard.names == ["job_enqueued", "job_started", "job_succeeded"]
 
 
-def test_on_an_event_loop_started_is_awaited(heard, broker_database):
-    ctx = make_context(make_claim(number=8), "tests.any", "default", "acme", LooseLink())
-    job_type = JobType("tests.any", print)
+def test_on_an_event_loop_started_is_awaited():
+    heard = []
+
+    async def receive(sender, **kwargs):
+        heard.append((sender, kwargs["job_id"], kwargs["tenant"]))
+
+    async def fetch():
+        """Nothing."""
+
+    signals.job_started.connect(receive)
+    ctx = make_context(make_claim(number=8), "tests.fetch", "default", "acme", LooseLink())
+    job_type = JobType("tests.fetch", fetch)
     asyncio.run(atell_started(job_type, lambda: ctx))
-    [(name, told)] = heard
-    assert (name, told["sender"], told["job_id"], told["tenant"]) == ("job_started", job_type, 8, "acme")
+    assert heard == [(job_type, 8, "acme")]
 
 
 def test_enqueued_is_part_of_the_callers_transaction(declare, broker_database, heard):
