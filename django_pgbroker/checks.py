@@ -10,6 +10,9 @@ from django.db import connections
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.plugins import import_middleware
+from django_pgbroker.registry import registry
+from django_pgbroker.worker.middleware import is_able, load_chain
 
 #: Options of an alias that keep something on a server connection, which a pooler then hands to others.
 _KEPT = {
@@ -32,7 +35,33 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
         messages += _check_vendor("LISTEN_DATABASE", settings.listen_database)
     if settings.transaction_pooler and not messages:
         messages += _check_pooled(settings.database)
-    return messages
+    return messages + _check_middleware(settings.middleware)
+
+
+def _check_middleware(paths: Sequence[str]) -> list[CheckMessage]:
+    """Each can be imported, serves the handlers that there are, and can be built around them."""
+    chain = load_chain()
+    for is_async in (False, True):
+        needing = [job_type for job_type in registry.all() if job_type.is_async == is_async]
+        if chain is None or not needing:
+            continue
+        try:
+            unable = [path for path in paths if not is_able(import_middleware(path), is_async=is_async)]
+            if not unable:
+                chain.require(needing)
+        except ConfigurationError as error:
+            return [Error(str(error), hint="Correct PGBROKER['MIDDLEWARE'].", id="django_pgbroker.E003")]
+        if unable:
+            kind = "async" if is_async else "sync"
+            return [
+                Concern(
+                    f"PGBROKER['MIDDLEWARE'] has {unable[0]!r}, which is not made for {kind} handlers; no worker that "
+                    f"takes the job type {needing[0].name!r} will start.",
+                    hint=f"Set its {kind}_capable, or start workers with --exclude-types.",
+                    id="django_pgbroker.W003",
+                )
+            ]
+    return []
 
 
 def _check_vendor(key: str, alias: str) -> list[CheckMessage]:

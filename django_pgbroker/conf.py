@@ -115,6 +115,9 @@ class Settings:
         "History older than this goes, a whole partition at a time; dead letters never go by age. `None` keeps all.",
         1, 3_650, is_optional=True,
     )  # fmt: skip
+    middleware: tuple[str, ...] = _setting(
+        (), "Dotted paths of what is called around every handler, the outermost first (docs/how-to/middleware.md)."
+    )
     listen: bool = _setting(
         True, "Whether new jobs are announced by NOTIFY and workers LISTEN; polling finds them either way."
     )
@@ -244,6 +247,14 @@ def _read_levels(value: Any, _: int) -> Mapping[str, int]:
         raise ConfigurationError(f"PGBROKER['PRIORITY_LEVELS']: {error}") from None
 
 
+def _read_middleware(value: Any, _: int) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(path, str) and "." in path for path in value):
+        raise _bad("MIDDLEWARE", value, "must be a list of dotted paths to classes or functions")
+    if repeated := {path for path in value if value.count(path) > 1}:
+        raise ConfigurationError(f"PGBROKER['MIDDLEWARE'] names {min(repeated)!r} twice; once is enough")
+    return tuple(value)
+
+
 def _queue(key: str, name: object) -> str:
     try:
         return check_queue_name(name)
@@ -313,5 +324,10 @@ def _forget_settings(*, setting: str, **_: object) -> None:
         get_settings.cache_clear()
 
 
-_READERS = {"QUEUES": _read_queues, "ROUTES": _read_routes, "PRIORITY_LEVELS": _read_levels}
+_READERS = {
+    "QUEUES": _read_queues,
+    "ROUTES": _read_routes,
+    "PRIORITY_LEVELS": _read_levels,
+    "MIDDLEWARE": _read_middleware,
+}
 setting_changed.connect(_forget_settings)

@@ -5,8 +5,11 @@ from functools import partial
 from django_pgbroker import telemetry
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.records import ReclaimedJob
-from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.maintenance.duty import Duty, Swept
+from django_pgbroker.registry import registry
+from django_pgbroker.runtime.signal_sender import Sending, send_later
+from django_pgbroker.signals import job_dead, job_lost
 from django_pgbroker.store.gateway import Gateway
 from django_pgbroker.store.reclaim import reclaim_jobs
 
@@ -26,7 +29,7 @@ class Reclaimer(Duty):
             len(reclaimed),
             has_more=len(reclaimed) >= batch,
             woken_queues=frozenset(job.queue for job in reclaimed if job.next_state is JobState.PENDING),
-            reports=tuple(_report(job) for job in reclaimed),
+            reports=(*(_report(job) for job in reclaimed), partial(_send_signals, reclaimed)),
         )
 
 
@@ -41,3 +44,22 @@ def _report(job: ReclaimedJob) -> partial[None]:
         attempt=job.attempt,
         next_state=job.next_state.label,
     )
+
+
+def _send_signals(reclaimed: list[ReclaimedJob]) -> None:
+    """Tell the receivers of ``job_lost`` and, where it was the last attempt, of ``job_dead``."""
+    if not (job_lost.receivers or job_dead.receivers):
+        return
+    for job in reclaimed:
+        sender = registry.get(job.job_type) if registry.knows(job.job_type) else None
+        told = {
+            "job_id": job.id,
+            "job_type": job.job_type,
+            "queue": job.queue,
+            "tenant": None,
+            "attempt": job.attempt,
+        }
+        send_later([Sending(job_lost, sender, {**told, "next_state": job.next_state, "worker_id": job.worker_id})])
+        if job.next_state is JobState.DEAD:
+            ended = {"outcome": Outcome.LOST, "reason": "worker lost", "error": None, "run_seconds": None}
+            send_later([Sending(job_dead, sender, told | ended)])

@@ -37,9 +37,11 @@ from django_pgbroker.domain.payload import encode_arguments
 from django_pgbroker.domain.priorities import resolve_priority
 from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.handles import JobHandle
+from django_pgbroker.plugins import capture_headers
 from django_pgbroker.registry import JobType, registry
 from django_pgbroker.runtime.announcer import announce_on_commit
 from django_pgbroker.runtime.new_names import create_missing_names
+from django_pgbroker.signals import job_enqueued
 from django_pgbroker.store.enqueue import enqueue_job
 from django_pgbroker.store.errors import EnqueueConflict, wrap_database_error
 
@@ -131,12 +133,13 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
     settings = get_settings()
     spec = _decide_by_defaults(job_type) if options is NO_OPTIONS else decide(job_type, options, settings)
     text = encode_arguments(arguments, settings.payload_limit_bytes)
+    headers = _capture_headers(settings) if settings.middleware else None
     gateway = open_caller_gateway(using or settings.database)
     try:
-        job_id = enqueue_job(gateway, spec, text)
+        job_id = enqueue_job(gateway, spec, text, headers)
         if job_id is None:
             create_missing_names(gateway, spec)
-            job_id = enqueue_job(gateway, spec, text)
+            job_id = enqueue_job(gateway, spec, text, headers)
     except SynchronousOnlyOperation as error:
         raise SynchronousOnlyOperation(f"{error} In async code write: await aenqueue(...)") from error
     except (DatabaseError, InterfaceError) as error:
@@ -148,7 +151,17 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
         )
     if settings.listen:
         announce_on_commit(gateway.alias, spec.queue, gateway.connection)
+    if job_enqueued.receivers:
+        job_enqueued.send_robust(
+            job_type, job_id=job_id, job_type=spec.job_type, queue=spec.queue, tenant=spec.tenant, attempt=0,
+            using=gateway.alias,
+        )  # fmt: skip
     return JobHandle(job_id, gateway.alias)
+
+
+def _capture_headers(settings: Settings) -> str | None:
+    headers = capture_headers(settings.middleware)
+    return None if headers is None else encode_arguments(headers, settings.payload_limit_bytes)
 
 
 @lru_cache(maxsize=1024)

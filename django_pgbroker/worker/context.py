@@ -1,14 +1,17 @@
 """What a handler may know of its own job: the ``ctx`` argument and ``current_job()``."""
 
 import json
+import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import JobStopped
+from django_pgbroker.worker.job_logging import JobLogger
 from django_pgbroker.worker.link import JobLink
 
 
@@ -48,6 +51,22 @@ class JobContext:
     def idempotency_key(self) -> str:
         """A text that is the same for every attempt of this job, for services that drop repeated requests."""
         return f"pgbroker-job-{self.id}"
+
+    @cached_property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger named ``django_pgbroker.jobs.<job type>`` whose records carry the ids of this job as fields."""
+        return JobLogger(self.job_type, self.log_fields)
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What log records of this job carry: its ids, named as in the events of the broker."""
+        return {
+            "job": self.id,
+            "job_type": self.job_type,
+            "attempt": self.attempt,
+            "tenant": self.tenant,
+            "correlation_id": self.correlation_id,
+        }
 
     def should_stop(self) -> bool:
         """Whether the handler should end soon.

@@ -1,7 +1,7 @@
 """Run one claimed job and judge how it ended. Called in the slots; whatever a handler raises, a verdict comes out."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
 from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.link import JobLink
+from django_pgbroker.worker.middleware import load_chain
+from django_pgbroker.worker.start_signal import tell_started
 
 
 class PayloadMissing(Exception):
@@ -69,6 +71,7 @@ class Executor:
         self._result_limit = result_limit_bytes
         self._link = link
         self._heartbeats = heartbeats
+        self._chain = load_chain()
 
     def execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
         """Run the handler of ``claim`` and return its verdict. Never raises.
@@ -136,18 +139,17 @@ class Executor:
         if job_type.takes_context:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
-        handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
+        tell_started(job_type, get_context)
         limits = job_type.session_limits
         with limit_sessions(limits) if limits else nullcontext():
-            value = handler(**arguments)
-        if isinstance(value, _UNRUN):
-            if isinstance(value, CoroutineType):
-                value.close()
-            raise NothingRan(
-                f"the handler returned a {type(value).__name__}, whose body has not run: declare it async def, "
-                "or run it inside and return what comes of it"
-            )
-        return value
+            value = self._call_handler(job_type, get_context, arguments)
+        return _check_ran(value)
+
+    def _call_handler(self, job_type: JobType, get_context: Callable[[], JobContext], arguments: dict[str, Any]) -> Any:
+        if self._chain:
+            return self._chain.run(job_type, get_context(), arguments)
+        handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
+        return handler(**arguments)
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
@@ -194,6 +196,18 @@ class Executor:
         """Whether its session may be in any state, as the server was asked, or will be, to end a statement in it."""
         stop = self._link.find_stop(claim.lease_token)
         return stop is not None and stop.kind in _FORCED
+
+
+def _check_ran(value: Any) -> Any:
+    """What the handler returned, unless that would still have to be run."""
+    if isinstance(value, _UNRUN):
+        if isinstance(value, CoroutineType):
+            value.close()
+        raise NothingRan(
+            f"the handler returned a {type(value).__name__}, whose body has not run: declare it async def, "
+            "or run it inside and return what comes of it"
+        )
+    return value
 
 
 def _tell(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseException) -> None:

@@ -18,6 +18,11 @@ class Interruptible:
         self._thread_id: int | None = None
         self._is_thrown = False
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether the handler runs, as far as a look without the lock can say; for a signal handler of this thread."""
+        return self._thread_id is not None
+
     def enter(self) -> None:
         """The handler begins."""
         with self._lock:

@@ -91,6 +91,11 @@ class LeaseKeeper(threading.Thread):
         return time.monotonic() - self._renewed_at > self._trust_seconds
 
     @property
+    def seconds_since_renewal(self) -> float:
+        """How long ago the last heartbeat that went well began; since the start where there was none."""
+        return time.monotonic() - self._renewed_at
+
+    @property
     def has_failed_for_too_long(self) -> bool:
         """Whether trust is over although it was tried, and not because this process was frozen meanwhile."""
         since = self._tried_since

@@ -7,6 +7,9 @@ from collections.abc import Callable, Collection
 from django_pgbroker import telemetry
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 
+#: The exit status of a worker that could not keep its leases: start it again. It is EX_TEMPFAIL of sysexits.h.
+LEASES_NOT_KEPT = 75
+
 
 class LeaseTrust:
     """Watches the keeper, and decides once.

@@ -39,6 +39,10 @@ class WorkerOptions:
         types: names or patterns of the job types that it takes; none means all that the code has.
         exclude_types: names or patterns of job types that it leaves to others.
         is_strict: a queue gets nothing while one before it has jobs; weights have no meaning then.
+        max_jobs: make room for a fresh process after so many handlers.
+        max_memory_mb: make room for a fresh process when this one occupies more MiB than that.
+        max_hung: make room for a fresh process when so many handlers that were given up go on; by default half as many
+            as run at once in threads.
         name: a label for people; the identity of a worker is its row, new at every start.
         settings: the settings of the broker.
 
@@ -55,6 +59,9 @@ class WorkerOptions:
     types: tuple[str, ...] = ()
     exclude_types: tuple[str, ...] = ()
     is_strict: bool = False
+    max_jobs: int | None = None
+    max_memory_mb: int | None = None
+    max_hung: int | None = None
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     settings: Settings = field(default_factory=get_settings)
 
@@ -67,6 +74,13 @@ class WorkerOptions:
             )
         if not 1 <= self.child_processes <= MOST_CHILDREN:
             raise InvalidOption(f"child processes must be from 1 to {MOST_CHILDREN}, not {self.child_processes}")
+        for limit, name in (
+            (self.max_jobs, "max jobs"),
+            (self.max_memory_mb, "max memory"),
+            (self.max_hung, "max hung"),
+        ):
+            if limit is not None and limit < 1:
+                raise InvalidOption(f"{name} must be 1 or more, not {limit}; leave it out for no limit")
         if not self.queues:
             raise InvalidOption("a worker needs at least one queue, as in --queues default")
         if weighty := [share for share in self.queues if self.is_strict and share.weight != 1]:

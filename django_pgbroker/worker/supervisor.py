@@ -17,6 +17,7 @@ from django_pgbroker import telemetry
 from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.leash import ABORT, DRAIN
+from django_pgbroker.worker.recycling import RECYCLED
 
 MOST_PROCESSES = 64
 
@@ -159,6 +160,10 @@ class Supervisor:
     def _note_end(self, post: Post, code: int) -> None:
         if code == ORDERED_AWAY:
             post.status, post.is_over = 0, True
+        elif code == RECYCLED:
+            # it did its work; where all are to stop, no other one follows
+            post.status, post.due_at, post.is_over = 0, 0.0, self.stopping.drain.is_set()
+            telemetry.info("supervisor.worker_recycled", "a fresh process takes its place", process=post.number)
         elif self.stopping.drain.is_set():
             # a signal to all processes may come before this one was ready to handle it: it held nothing
             post.status, post.is_over = 0 if code == -signal.SIGTERM else _exit_status(code), True

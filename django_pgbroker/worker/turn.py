@@ -107,6 +107,20 @@ def take_turn(
     )
 
 
+def take_safe_turn(
+    session: Session, verdicts: Sequence[Verdict], looks: Sequence[Look], meanwhile: Callable[[], None] = lambda: None
+) -> TurnReport:
+    """``take_turn``; where a verdict cannot be stored, the others are acknowledged, and nothing is claimed.
+
+    Raises:
+        psycopg.OperationalError: the connection was lost; whether the turn was committed is in doubt.
+    """
+    try:
+        return take_turn(session, verdicts, looks, meanwhile)
+    except psycopg.DataError:
+        return acknowledge_apart(session, verdicts)
+
+
 def acknowledge_apart(session: Session, verdicts: Sequence[Verdict]) -> TurnReport:
     """Acknowledge verdicts of which one cannot be stored: halve until it is alone, and record that one bare.
 

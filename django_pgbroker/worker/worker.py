@@ -9,22 +9,25 @@ import psycopg
 from django_pgbroker import telemetry
 from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob, Verdict
-from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.listener import make_listener
+from django_pgbroker.runtime.signal_sender import flush_signals
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
-from django_pgbroker.worker.drain import Drain
+from django_pgbroker.worker.drain import Drain, hand_back_waiting
 from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.interruption import Interruptible
+from django_pgbroker.worker.job_signals import tell_ended
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
-from django_pgbroker.worker.lease_trust import LeaseTrust, LeaseWatchdog
+from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT, LeaseTrust, LeaseWatchdog
 from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
+from django_pgbroker.worker.middleware import require_middleware
 from django_pgbroker.worker.news import News
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
@@ -32,17 +35,16 @@ from django_pgbroker.worker.overseer import Overseer
 from django_pgbroker.worker.pools.pool import Pool
 from django_pgbroker.worker.pools.pools import Pools
 from django_pgbroker.worker.pools.threads import ThreadPool
+from django_pgbroker.worker.recycling import RECYCLED, Recycling
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.stations import make_stations
 from django_pgbroker.worker.stops import Stops
-from django_pgbroker.worker.turn import Found, TurnReport, acknowledge_apart, take_turn
+from django_pgbroker.worker.turn import Found, TurnReport, take_safe_turn
+from django_pgbroker.worker.vitals import Vitals
 from django_pgbroker.worker.worker_link import WorkerLink
 
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
-
-#: The exit status of a worker that could not keep its leases: start it again. It is EX_TEMPFAIL of sysexits.h.
-LEASES_NOT_KEPT = 75
 
 _CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -75,6 +77,10 @@ class Worker:
         self._busy_pace = BusyPace()
         self._heartbeats = HandlerHeartbeats()
         self._stops = Stops()
+        self._recycling = Recycling(
+            options.max_jobs, options.max_memory_mb, options.max_hung or max(1, options.concurrency // 2)
+        )
+        self.vitals = Vitals(options.name, self.stopping.drain.is_set, lambda: self._outage.is_on)
         self._session: Session | None = None
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
@@ -90,12 +96,14 @@ class Worker:
 
         Returns:
             The exit status: 0 after a clean end; 1 when jobs were interrupted by a second signal or could not be handed
-            back; ``LEASES_NOT_KEPT`` when the leases of running jobs could not be renewed.
+            back; ``LEASES_NOT_KEPT`` when the leases of running jobs could not be renewed; ``RECYCLED`` after a clean
+            end for which a fresh process is to take its place.
 
         Raises:
-            ConfigurationError: the queues do not fit the settings.
+            ConfigurationError: the queues do not fit the settings, or the middleware does not fit the job types.
             psycopg.Error, django.db.Error: the database cannot be used at all, for example because it is not migrated.
         """
+        require_middleware(self.options.job_type_names())
         session = self._open_session()
         if session is None:
             return 0
@@ -107,7 +115,9 @@ class Worker:
             self._finish(session)
         if self._trust.is_given_up:
             return LEASES_NOT_KEPT
-        return 1 if self.stopping.abort.is_set() or self._drain.has_left_something else 0
+        if self.stopping.abort.is_set() or self._drain.has_left_something:
+            return 1
+        return RECYCLED if self._recycling.reason else 0
 
     # -------------------------------------------------------------------------------------------- start and end
 
@@ -176,6 +186,7 @@ class Worker:
             most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
         )
         self._listener = make_listener(settings, options.database, options.name, news.hear)
+        self.vitals.attach(session.worker_id, self._keeper, self._pools.running_ids)
         self._pools.start()
         self._overseer.start()
         self._keeper.start()
@@ -199,6 +210,7 @@ class Worker:
             session.close()
         if self._listener:
             self._listener.join(patience)
+        flush_signals(patience)
         telemetry.info("worker.stopped", "good-bye", worker=session.worker_id)
 
     def _is_done(self, session: Session) -> bool:
@@ -220,6 +232,7 @@ class Worker:
     # -------------------------------------------------------------------------------------------- the loop
 
     def _work_once(self, session: Session) -> None:
+        self.vitals.note_move()
         verdicts, wakes = self._mailbox.read(self._patience())
         self._holdings.accept(verdicts)
         for wake in wakes:
@@ -232,6 +245,7 @@ class Worker:
                 until = self._keeper.last_moment if self._trust.is_given_up else None
                 self._drain.step(is_busy=self._busy_pace.is_busy, until=until)
             self._run_turn(session)
+            self._check_recycling()
             if self._late_turns.is_due:
                 self._take_in(session)
                 self._late_turns.settle(session, self._holdings.claims)
@@ -259,7 +273,7 @@ class Worker:
             looks = self._plan_looks()
             if not verdicts and not looks:
                 return
-            report = _take_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False))
+            report = take_safe_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False))
         except BaseException:
             self._holdings.abandon_turn()
             raise
@@ -275,15 +289,19 @@ class Worker:
         return self._stations.plan(self._holdings, self._found, time.monotonic())
 
     def _may_claim(self) -> bool:
-        """Not while this worker drains, nor while it cannot keep a lease."""
-        return not (self.stopping.drain.is_set() or self._keeper.is_trust_over)
+        """Not while this worker drains or has done its part, nor while it cannot keep a lease."""
+        return not (self.stopping.drain.is_set() or self._keeper.is_trust_over or self._recycling.is_spent)
 
     def _note_turn(self, session: Session, report: TurnReport) -> None:
         self._outage.end()
+        self.vitals.note_turn()
         now = time.monotonic()
         self._busy_pace.learn(bool(report.acknowledged.busy))
         woken = set(report.woken_queues)
-        for verdict, claim in self._holdings.end_turn(report.acknowledged):
+        ended = self._holdings.end_turn(report.acknowledged)
+        self._recycling.note_ended(sum(verdict.outcome is not Outcome.RELEASED for verdict, _ in ended))
+        tell_ended(ended, session.directory, refused=report.acknowledged.stale, stops=self._stops)
+        for verdict, claim in ended:
             self._stops.forget(claim.lease_token)
             if verdict.next_state < JobState.COMPLETED:
                 session.expect(claim.queue_id, now + verdict.delay_seconds)
@@ -319,7 +337,7 @@ class Worker:
         """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
         if self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token):
             return release(claim)
-        return self._executor.execute(claim, region)
+        return self._executor.execute(claim, region) if self._recycling.may_begin() else release(claim)
 
     def _make_pools(self, session: Session) -> Pools:
         """A pool of each kind that some job type needs."""
@@ -350,6 +368,13 @@ class Worker:
         if self._trust.check(is_running=bool(self._pools.running_ids()), ping=session.ping):
             self.stopping.request_drain()
 
+    def _check_recycling(self) -> None:
+        """Make room for a fresh process when this one has done its part; the drain records what it did."""
+        if self._recycling.is_spent:
+            hand_back_waiting(self._pools, self._holdings)
+        if self._recycling.check(self._pools.hung_count, holds_nothing=self._holdings.is_empty and not self._found):
+            self.stopping.request_drain()
+
     def _recover(self, session: Session, error: Exception) -> None:
         self._found = []  # strays, for the settlement
         self._wait_for_database(error)
@@ -370,14 +395,6 @@ class Worker:
     def _wait_for_database(self, error: Exception) -> None:
         """Wait before the next try, but go on taking in verdicts and be woken by a signal."""
         self._outage.note(error)
+        self.vitals.note_move()
         verdicts, _ = self._mailbox.read(self._outage.next_wait_seconds())
         self._holdings.accept(verdicts)
-
-
-def _take_turn(
-    session: Session, verdicts: list[Verdict], looks: list[Look], meanwhile: Callable[[], None]
-) -> TurnReport:
-    try:
-        return take_turn(session, verdicts, looks, meanwhile)
-    except psycopg.DataError:
-        return acknowledge_apart(session, verdicts)

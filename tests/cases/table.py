@@ -197,7 +197,7 @@ CASES: dict[str, Case] = {
         ),
         OPERATOR,
     ),
-    "B059": Case("a recycled worker runs its last job twice", waits_for="workers that recycle themselves"),
+    "B059": Case("a recycled worker runs its last job twice", ("worker/test_recycling.py::test_b059_each_job_once",)),
     "B060": Case(
         "an error of the listener makes a busy loop",
         (

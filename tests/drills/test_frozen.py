@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, transaction
 
-from django_pgbroker.worker.worker import LEASES_NOT_KEPT
+from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from tests.drills import crash_points, jobs
 from tests.drills.crew import Crew
 from tests.drills.proxy import Proxy

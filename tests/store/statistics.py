@@ -187,7 +187,8 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
 
 
 ENQUEUED = {
-    "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}", "version": 1,
+    "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}", "headers": None,
+    "version": 1,
     "priority": 0, "max_attempts": 3, "timeout_seconds": 60, "correlation_id": None, "created_by": None,
 }  # fmt: skip
 

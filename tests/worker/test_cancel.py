@@ -148,7 +148,7 @@ def test_a_handler_in_c_code_is_given_up_and_its_slot_replaced_and_its_late_end_
         return 1
 
     handle = deaf.enqueue()
-    worker = start(concurrency=1).worker
+    worker = start(concurrency=1, max_hung=2).worker
     assert begun.wait(10)
     handle.cancel(actor="ada")
     assert end_of(handle) == CANCELLED

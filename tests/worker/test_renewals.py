@@ -9,8 +9,9 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import ArchivedJob, Execution, Job
 from django_pgbroker.store.reclaim import reclaim_jobs
+from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
-from django_pgbroker.worker.worker import LEASES_NOT_KEPT, Worker
+from django_pgbroker.worker.worker import Worker
 from tests.maintenance.waiting import wait_until
 from tests.worker.test_leases import HEARTBEAT, QUICK_LEASES, events, outcomes, quick_leases
 

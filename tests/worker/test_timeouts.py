@@ -146,7 +146,7 @@ def test_b063_after_a_hundred_time_outs_of_all_kinds_the_pool_has_its_size(decla
         gate.wait()
 
     handles = [awful.enqueue(kind=number % len(KINDS)) for number in range(100)]
-    worker = start(concurrency=SLOTS).worker
+    worker = start(concurrency=SLOTS, max_hung=1000).worker
     wait_until(lambda: ArchivedJob.objects.count() == 100, "all have ended", seconds=60)
     states = {handle.status() for handle in handles}
     assert states <= {JobState.DEAD, JobState.COMPLETED}

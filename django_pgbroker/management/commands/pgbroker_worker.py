@@ -6,6 +6,7 @@ import sys
 import threading
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 import psycopg
@@ -17,18 +18,21 @@ from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.maintenance.duties import DUTIES
 from django_pgbroker.maintenance.runner import MaintenanceRunner
 from django_pgbroker.maintenance.sampler import leave_samples
+from django_pgbroker.management.health_place import HealthPlace, answering, read_health_place
 from django_pgbroker.management.own_command import repeat_command
+from django_pgbroker.management.reloading import DRAIN_SECONDS, ReloadingSupervisor
 from django_pgbroker.management.start import check_connections, check_database
 from django_pgbroker.management.title import set_title
 from django_pgbroker.runtime.announcer import flush_announcements
 from django_pgbroker.runtime.connections import describe_error
 from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
+from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.leash import follow_leash
 from django_pgbroker.worker.options import WorkerOptions, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
 from django_pgbroker.worker.type_choice import parse_patterns
-from django_pgbroker.worker.worker import LEASES_NOT_KEPT, Worker
+from django_pgbroker.worker.worker import Worker
 
 
 class Place(NamedTuple):
@@ -53,6 +57,7 @@ class Command(BaseCommand):
         "Example: manage.py pgbroker_worker --queues default,critical:5 --concurrency 20"
     )
     _argv: Sequence[str] | None = None
+    _health: HealthPlace | None = None
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
@@ -85,8 +90,30 @@ class Command(BaseCommand):
             action="store_true",
             help="leave the duties to pgbroker_reaper and pgbroker_scheduler, which must then run",
         )
+        parser.add_argument(
+            "--max-jobs", type=int, metavar="N", help="end after N handlers, for a fresh process to take the place"
+        )
+        parser.add_argument(
+            "--max-memory",
+            type=int,
+            metavar="MB",
+            help="drain and end when the process occupies more MiB than this, for a fresh one to take the place",
+        )
+        parser.add_argument(
+            "--health-port",
+            type=int,
+            metavar="PORT",
+            help="answer /livez and /readyz over HTTP; process k of --processes does so at PORT + k - 1; 0: any port",
+        )
+        parser.add_argument(
+            "--health-host", default="127.0.0.1", metavar="HOST", help="address to answer on (default: 127.0.0.1)"
+        )
         parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
+        parser.add_argument(
+            "--reload", action="store_true", help="for development: restart the worker when the code changes"
+        )
         parser.add_argument("--process", type=Place.parse, help=SUPPRESS)
+        parser.add_argument("--probe", action="store_true", help=SUPPRESS)
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run as a process: a late signal, for one that is ending already, must not change its status."""
@@ -96,7 +123,9 @@ class Command(BaseCommand):
         finally:
             ignore_signals()
 
-    def handle(self, *, processes: int | None, process: Place | None, no_maintenance: bool, **options: Any) -> None:
+    def handle(
+        self, *, processes: int | None, process: Place | None, no_maintenance: bool, probe: bool, **options: Any
+    ) -> None:
         """Run the worker, or the supervisor of several.
 
         Raises:
@@ -104,10 +133,15 @@ class Command(BaseCommand):
         """
         try:
             worker_options = _read_options(**options)
+            if probe:
+                return
+            self._health = read_health_place(process.number if process else 1, **options)
             check_database(worker_options.database)
             if process:
                 has_duties = process.number <= DUTY_PROCESSES and not no_maintenance
                 status = self._run_worker(worker_options, process, with_maintenance=has_duties)
+            elif options["reload"]:
+                status = self._run_reloading(worker_options, processes, with_maintenance=not no_maintenance)
             elif processes is None:
                 self._announce(worker_options, None, with_maintenance=not no_maintenance)
                 status = self._run_worker(worker_options, None, with_maintenance=not no_maintenance)
@@ -138,6 +172,8 @@ class Command(BaseCommand):
         if not 1 <= processes <= MOST_PROCESSES:
             raise CommandError(f"--processes must be from 1 to {MOST_PROCESSES}, not {processes}")
         command = repeat_command(self._argv)
+        if self._health:
+            self._health.require(processes)
         self._announce(options, processes, with_maintenance=with_maintenance)
         _close_connections()
         set_title(f"pgbroker supervisor: {processes} workers")
@@ -148,6 +184,16 @@ class Command(BaseCommand):
         )
         status = supervisor.run()
         self.stdout.write(f"pgbroker supervisor {options.name} stopped.")
+        return status
+
+    def _run_reloading(self, options: WorkerOptions, processes: int | None, *, with_maintenance: bool) -> int:
+        if processes is not None:
+            raise CommandError("--reload watches one worker for a developer: leave out --processes")
+        supervisor = ReloadingSupervisor(repeat_command(self._argv), until_empty=options.until_empty)
+        self._announce(options, None, with_maintenance=with_maintenance)
+        _close_connections()
+        status = supervisor.run()
+        self.stdout.write(f"pgbroker worker {options.name} stopped.")
         return status
 
     def _run_worker(self, options: WorkerOptions, place: Place | None, *, with_maintenance: bool) -> int:
@@ -164,7 +210,10 @@ class Command(BaseCommand):
         ended = threading.Event()
         runner = MaintenanceRunner(options.database, DUTIES, ended, label=options.name) if with_maintenance else None
         # a supervisor says when to abort: its signal and the leash may come both, and mean the same
-        with worker.stopping.on_signals(escalates=place is None):
+        with (
+            answering(self._health, worker.vitals, self._show_health),
+            worker.stopping.on_signals(escalates=place is None),
+        ):
             if runner:
                 runner.start()
             try:
@@ -181,6 +230,10 @@ class Command(BaseCommand):
         if worker.left_running:
             self._leave_at_once(status)
         return status
+
+    def _show_health(self, url: str) -> None:
+        self.stdout.write(f"pgbroker health: {url}/livez and /readyz")
+        self.stdout.flush()
 
     def _leave_at_once(self, status: int) -> NoReturn:
         """Handlers that were given up on may hold threads, such as an event loop's, that Python would wait for."""
@@ -208,14 +261,23 @@ def _read_options(
     concurrency: int,
     until_empty: bool,
     database: str | None,
+    max_jobs: int | None,
+    max_memory: int | None,
+    reload: bool,
     **_options: Any,
 ) -> WorkerOptions:
+    settings = get_settings()
+    if reload:
+        settings = replace(settings, drain_seconds=min(settings.drain_seconds, DRAIN_SECONDS))
     return WorkerOptions(
         parse_queues(queues),
         concurrency,
-        database=database or get_settings().database,
+        database=database or settings.database,
         until_empty=until_empty,
         types=() if types is None else parse_patterns(types),
         exclude_types=() if exclude_types is None else parse_patterns(exclude_types),
         is_strict=strict,
+        max_jobs=max_jobs,
+        max_memory_mb=max_memory,
+        settings=settings,
     )

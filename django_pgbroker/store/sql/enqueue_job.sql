@@ -1,5 +1,5 @@
 -- purpose: store one job that may start now, with its payload; its queue, job type and tenant are given by name
--- params:  queue, job_type, tenant text; priority, timeout_seconds, max_attempts, version int; arguments jsonb;
+-- params:  queue, job_type, tenant text; priority, timeout_seconds, max_attempts, version int; arguments, headers jsonb;
 --          correlation_id, created_by text
 -- returns: id; no row when one of the names does not exist
 -- moves:   -> pending
@@ -20,8 +20,8 @@ with stored as (
     where queue.name = %(queue)s and job_type.name = %(job_type)s and tenant.name = %(tenant)s
     returning id
 ), paid as (
-    insert into pgbroker.job_payload (job_id, version, arguments, correlation_id, created_by)
-    select id, %(version)s::int, %(arguments)s::jsonb, %(correlation_id)s::text, %(created_by)s::text
+    insert into pgbroker.job_payload (job_id, version, arguments, headers, correlation_id, created_by)
+    select id, %(version)s::int, %(arguments)s::jsonb, %(headers)s::jsonb, %(correlation_id)s::text, %(created_by)s::text
     from stored
 )
 select id

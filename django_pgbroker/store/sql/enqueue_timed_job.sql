@@ -1,7 +1,7 @@
 -- purpose: store one job that has a start, an expiry or a deadline; as enqueue_job, which is for all others
 -- params:  queue, job_type, tenant text; delay_seconds float8, run_at timestamptz (both null: now);
 --          expires_seconds float8, expires_at timestamptz, deadline_seconds float8, deadline_at timestamptz (null: none);
---          priority, timeout_seconds, max_attempts, version int; arguments jsonb; correlation_id, created_by text
+--          priority, timeout_seconds, max_attempts, version int; arguments, headers jsonb; correlation_id, created_by text
 -- returns: id; no row when one of the names does not exist
 -- moves:   -> pending | scheduled
 -- locks:   none but the new rows
@@ -38,8 +38,8 @@ with named as materialized (
     from timed
     returning id
 ), paid as (
-    insert into pgbroker.job_payload (job_id, version, arguments, correlation_id, created_by)
-    select id, %(version)s::int, %(arguments)s::jsonb, %(correlation_id)s::text, %(created_by)s::text
+    insert into pgbroker.job_payload (job_id, version, arguments, headers, correlation_id, created_by)
+    select id, %(version)s::int, %(arguments)s::jsonb, %(headers)s::jsonb, %(correlation_id)s::text, %(created_by)s::text
     from stored
 )
 select id
