@@ -11,6 +11,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.db import DEFAULT_DB_ALIAS
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
@@ -23,6 +24,7 @@ from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
 from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.link import JobLink
+from django_pgbroker.worker.steps import JobMemory
 
 
 class PayloadMissing(Exception):
@@ -41,11 +43,12 @@ _UNRUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 @dataclass
 class Directory:
-    """Ids to what they stand for, as this worker's database knows them."""
+    """Ids to what they stand for, as this worker's database knows them, and the alias of that database."""
 
     job_types: Mapping[int, JobType]
     queues: Mapping[int, str]
     tenants: dict[int, str]
+    database: str = DEFAULT_DB_ALIAS
 
 
 class Executor:
@@ -127,7 +130,8 @@ class Executor:
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
-        return make_context(claim, job_type.name, queue, tenant, self._link)
+        memory = JobMemory(claim.id, claim.lease_token, self._link, self._directory.database, self._result_limit)
+        return make_context(claim, job_type.name, queue, tenant, link=self._link, memory=memory)
 
     def _judge(self, job_type: JobType, claim: ClaimedJob, error: BaseException, run_microseconds: int) -> Verdict:
         try:

@@ -146,6 +146,7 @@ def open_session(options: WorkerOptions) -> Session:
         job_types={type_id: registry.get(name) for name, type_id in type_ids.items()},
         queues={queue_id: name for name, queue_id in queue_ids.items()},
         tenants={},
+        database=options.database,
     )
     lanes = _make_lanes(options, directory, queue_ids)
     clock = DatabaseClock()

@@ -32,10 +32,11 @@ from django_pgbroker.worker.overseer import Overseer
 from django_pgbroker.worker.pools.pool import Pool
 from django_pgbroker.worker.pools.pools import Pools
 from django_pgbroker.worker.pools.threads import ThreadPool
+from django_pgbroker.worker.progress_board import ProgressBoard
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.stations import make_stations
 from django_pgbroker.worker.stops import Stops
-from django_pgbroker.worker.turn import Found, TurnReport, acknowledge_apart, take_turn
+from django_pgbroker.worker.turn import Found, TurnReport, take_turn_apart
 from django_pgbroker.worker.worker_link import WorkerLink
 
 #: How long the main thread waits at most before it looks around.
@@ -75,6 +76,7 @@ class Worker:
         self._busy_pace = BusyPace()
         self._heartbeats = HandlerHeartbeats()
         self._stops = Stops()
+        self._board = ProgressBoard()
         self._session: Session | None = None
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
@@ -141,6 +143,7 @@ class Worker:
             stopping=self.stopping,
             keeper=self._keeper,
             clock=session.clock,
+            board=self._board,
         )
         self._executor = Executor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
         self._stations = make_stations(session, options, self._pools)
@@ -240,16 +243,19 @@ class Worker:
     def _run_turn(self, session: Session) -> None:
         """Send what is due, and take in the claims of the turn before while the server works on it."""
         verdicts = self._holdings.begin_turn(TURN_LIMIT)
+        reports = self._board.take(verdicts)
         try:
             if not verdicts:
                 self._take_in(session)
             looks = self._plan_looks()
-            if not verdicts and not looks:
+            if not (verdicts or looks or reports):
                 return
-            report = _take_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False))
+            report = take_turn_apart(session, verdicts, looks, lambda: self._take_in(session, is_free=False), reports)
         except BaseException:
             self._holdings.abandon_turn()
+            self._board.put_back()
             raise
+        self._board.settle(report.progressed)
         self._note_turn(session, report)
         self._take_in(session)
         self._found = report.found
@@ -376,12 +382,3 @@ class Worker:
         self._outage.note(error)
         verdicts, _ = self._mailbox.read(self._outage.next_wait_seconds())
         self._holdings.accept(verdicts)
-
-
-def _take_turn(
-    session: Session, verdicts: list[Verdict], looks: list[Look], meanwhile: Callable[[], None]
-) -> TurnReport:
-    try:
-        return take_turn(session, verdicts, looks, meanwhile)
-    except psycopg.DataError:
-        return acknowledge_apart(session, verdicts)
