@@ -5,7 +5,7 @@
 -- locks:   KEY SHARE on the job row to the end of the caller's transaction: renewals and cancels pass, while an
 --          acknowledge or a reclaim leaves the job until what the step did is committed or rolled back; waits for one
 --          that is under way
--- index:   job_pkey
+-- index:   job_running
 with held as materialized (
     select id
     from pgbroker.job
