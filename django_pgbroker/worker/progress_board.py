@@ -36,7 +36,8 @@ class ProgressBoard:
     def mark(self, job_id: int, lease_token: int) -> None:
         """This job remembers steps or a cursor, which have to go when it ends."""
         with self._lock:
-            self._reports.setdefault(lease_token, ProgressReport(job_id, lease_token, None))
+            if lease_token not in self._refused:
+                self._reports.setdefault(lease_token, ProgressReport(job_id, lease_token, None))
 
     def take(self, verdicts: Sequence[Verdict]) -> Sequence[ProgressReport]:
         """What the next turn is to write: all of it once a second, and always that of jobs whose verdict it records.
@@ -66,9 +67,14 @@ class ProgressBoard:
         self._keep([report for report in taken if report.job_id in answer.busy])
         for report in taken:
             if report.job_id in answer.stale:
-                self._refused.add(report.lease_token)
-                message = "its progress was refused: the claim is over"
-                telemetry.info("progress.refused", message, job=report.job_id, token=report.lease_token)
+                self._refuse(report)
+
+    def _refuse(self, report: ProgressReport) -> None:
+        with self._lock:
+            self._refused.add(report.lease_token)
+            self._reports.pop(report.lease_token, None)
+        message = "its progress was refused: the claim is over"
+        telemetry.info("progress.refused", message, job=report.job_id, token=report.lease_token)
 
     def put_back(self) -> None:
         """The turn failed: nothing of it was written."""
