@@ -23,7 +23,7 @@ COUNTER = [
     "create table progress_write (at timestamptz not null default clock_timestamp())",
     "create function note_progress_write() returns trigger language plpgsql"
     " as $$ begin insert into progress_write default values; return null; end $$",
-    "create trigger note after insert or update on pgbroker.job_progress execute function note_progress_write()",
+    "create trigger note after insert on pgbroker.job_progress execute function note_progress_write()",
 ]
 NO_COUNTER = [
     "drop trigger note on pgbroker.job_progress",
