@@ -24,7 +24,7 @@ from django_pgbroker.models import ArchivedJob, Job, JobProgress, Queue, Worker
 class JobScreen(ReadOnlyScreen):
     """Jobs that wait or run, the latest first."""
 
-    list_display = ("number", "state_badge", job_type, "queue", "attempts", "due", "progress", "worker_link")
+    list_display = ("number", "state_badge", job_type, "queue", "attempts", "due", "progress_bar", "worker_link")
     list_filter = (LiveStateFilter, QueueFilter, JobTypeFilter)
     note = "Jobs that wait or run, the latest first. Finished ones are in the archive."
     empty_note = "No job waits or runs."
@@ -79,7 +79,7 @@ class JobScreen(ReadOnlyScreen):
         return moment(job.available_at, job.read_at)
 
     @admin.display(description="progress")
-    def progress(self, job: Job) -> SafeString | str:
+    def progress_bar(self, job: Job) -> SafeString | str:
         """How far it is, if its handler tells that."""
         found = _progress_of(job)
         return progress_cell(found.told) if found else NOTHING
