@@ -25,7 +25,8 @@ _SHOWN_CHARACTERS = 120
 def progress_cell(told: Progress) -> SafeString:
     """One job's progress in a list: a bar with its percentage, or what is done, and the stage."""
     amount = _write_amount(told.done) if told.percent is None else _draw_bar(told.percent)
-    return format_html('{} <span class="pgb-quiet">{}</span>', amount, told.stage or "")
+    stage = told.stage or ""
+    return format_html('{} <span class="pgb-quiet" title="{}">{}</span>', amount, stage, _shorten(stage, 40))
 
 
 def progress_section(told: Progress, updated_at: datetime | None, read_at: datetime) -> Section:
@@ -65,12 +66,15 @@ def memory_sections(job_id: int) -> list[Section]:
     if steps:
         table = Table(
             ("Step", "Finished", "Result"),
-            [(step.name, moment(step.finished_at, step.read_at), _shorten(step.start)) for step in steps[:SHOWN_STEPS]],
+            [
+                (step.name, moment(step.finished_at, step.read_at), _write_value(step.start))
+                for step in steps[:SHOWN_STEPS]
+            ],
         )
         remark = f"The newest {SHOWN_STEPS}." if len(steps) > SHOWN_STEPS else ""
         sections.append(Section("Steps that are done", table=table, remark=remark))
     if cursor:
-        facts = [("Value", _shorten(cursor.start)), ("Saved", exact_moment(cursor.finished_at, cursor.read_at))]
+        facts = [("Value", _write_value(cursor.start)), ("Saved", exact_moment(cursor.finished_at, cursor.read_at))]
         sections.append(Section("Cursor", facts))
     return sections
 
@@ -88,5 +92,10 @@ def _write_amount(number: float) -> str:
     return f"{int(number):,}" if number.is_integer() and number < 1e15 else f"{number:,.6g}"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+def _write_value(start: str) -> str:
+    """The start of stored JSON in one line; a step without a result remembers ``null``."""
+    return NOTHING if start == "null" else _shorten(start, _SHOWN_CHARACTERS)
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}…"
