@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 
 from django_pgbroker.domain.errors import InvalidName, InvalidOption
@@ -236,6 +237,30 @@ def test_saving_the_cursor_ends_the_job_of_a_draining_worker_after_the_save(decl
     start(until_empty=True).join()
     assert handle.status() is JobState.COMPLETED
     assert log.entries == list(range(5))
+
+
+def test_saving_the_cursor_ends_an_async_job_of_a_draining_worker_too(declare, start, gate):
+    ended = []
+
+    @declare()
+    async def load(ctx):
+        await sync_to_async(gate.wait)()
+        try:
+            await ctx.asave_cursor(7)
+        except JobStopped as stopped:
+            ended.append(stopped.kind)
+            raise
+
+    handle = load.enqueue()
+    worker = start()
+    gate.wait_until_arrived()
+    worker.worker.stopping.request_drain()
+    gate.open()
+    assert worker.join() == 0
+    assert ended == [StopKind.DRAINING]
+    assert JobStep.objects.get().result == 7
+    job = Job.objects.get(pk=handle.id)
+    assert (job.state, job.attempt) == (JobState.PENDING, 0)
 
 
 def test_a_drain_undoes_no_save_inside_a_transaction(declare, start, gate, log):
