@@ -94,6 +94,32 @@ class JobFactory(DjangoModelFactory):
         expired = factory.Trait(expires_at=_ago(seconds=1))
 
 
+class JobProgressFactory(DjangoModelFactory):
+    """What the handler of a running job told a few seconds ago."""
+
+    job = factory.SubFactory(JobFactory, running=True, is_tracked=True)
+    lease_token = factory.SelfAttribute("job.lease_token")
+    done = 420
+    total = 1000
+    stage = "load"
+    updated_at = _ago(seconds=5)
+
+    class Meta:
+        model = models.JobProgress
+
+
+class JobStepFactory(DjangoModelFactory):
+    """A step that some attempt of a job has finished; the empty name is its cursor."""
+
+    name = factory.Sequence("step {}".format)
+    lease_token = 1
+    result = factory.LazyFunction(lambda: {"rows": 7})
+    finished_at = _ago(minutes=3)
+
+    class Meta:
+        model = models.JobStep
+
+
 class ArchivedJobFactory(DjangoModelFactory):
     """A completed job; ``dead=True`` makes a dead letter."""
 

@@ -22,6 +22,7 @@ from django_pgbroker.admin.display import (
 )
 from django_pgbroker.admin.filters import FinishedStateFilter, JobTypeFilter, QueueFilter
 from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections, shorten_error
+from django_pgbroker.admin.progress import memory_sections, progress_section, read_archived
 from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import JobState
@@ -34,7 +35,7 @@ class ArchivedJobScreen(ReadOnlyScreen):
 
     list_display = ["number", "state_badge", job_type, "queue", "attempts", "finished", "ending"]
     list_filter: ClassVar[tuple[type[SimpleListFilter], ...]] = (FinishedStateFilter, QueueFilter, JobTypeFilter)
-    list_defer = ("arguments", "headers", "result", "error_message")
+    list_defer = ("arguments", "headers", "result", "error_message", "progress")
     note = "Jobs that have ended, the latest enqueued first."
     empty_note = "No job has finished yet."
 
@@ -74,11 +75,15 @@ class ArchivedJobScreen(ReadOnlyScreen):
         return shorten_error(job.error_class, job.error_start) or job.reason or NOTHING
 
     def sections(self, request: HttpRequest, obj: Any) -> list[Section]:
-        """State and times; how it ended; what happened to it; what it carried."""
+        """State, progress and times; how it ended; what happened to it; what it carried."""
         sections = [Section("Job", self._facts(obj))]
         if obj.error_class or obj.reason:
             facts = [("Error", breakable(obj.error_class or NOTHING)), ("Reason", obj.reason or NOTHING)]
             sections.append(Section("Why it ended", facts, text=obj.error_message))
+        if obj.progress is not None:
+            sections.append(progress_section(read_archived(obj.progress), None, obj.read_at))
+        if obj.state == JobState.DEAD:
+            sections += memory_sections(obj.pk)
         sections.append(Section("Times", _times(obj)))
         sections += execution_sections(self.admin_site, request, obj.pk)
         if obj.result is not None:

@@ -13,24 +13,25 @@ from django.utils.safestring import SafeString
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
 from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections
+from django_pgbroker.admin.progress import memory_sections, progress_cell, progress_section
 from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import JobState, ParkedReason
-from django_pgbroker.models import ArchivedJob, Job, Queue, Worker
+from django_pgbroker.models import ArchivedJob, Job, JobProgress, Queue, Worker
 
 
 @admin.register(Job)
 class JobScreen(ReadOnlyScreen):
     """Jobs that wait or run, the latest first."""
 
-    list_display = ("number", "state_badge", job_type, "queue", "attempts", "due", "worker_link")
+    list_display = ("number", "state_badge", job_type, "queue", "attempts", "due", "progress_bar", "worker_link")
     list_filter = (LiveStateFilter, QueueFilter, JobTypeFilter)
     note = "Jobs that wait or run, the latest first. Finished ones are in the archive."
     empty_note = "No job waits or runs."
 
     def get_queryset(self, request: HttpRequest) -> Rows:
-        """With names and worker joined."""
-        return super().get_queryset(request).select_related("queue", "job_type", "tenant", "worker")
+        """With names, worker and progress joined."""
+        return super().get_queryset(request).select_related("queue", "job_type", "tenant", "worker", "progress")
 
     def index_serves(self, chosen: Mapping[str, str]) -> bool:
         """Every state has a partial index, and those of the waiting states lead with the queue."""
@@ -77,15 +78,26 @@ class JobScreen(ReadOnlyScreen):
         """When it may start, or since when."""
         return moment(job.available_at, job.read_at)
 
+    @admin.display(description="progress")
+    def progress_bar(self, job: Job) -> SafeString | str:
+        """How far it is, if its handler tells that."""
+        found = _progress_of(job)
+        return progress_cell(found.told) if found else NOTHING
+
     @admin.display(description="worker")
     def worker_link(self, job: Job) -> SafeString | str:
         """Who runs it."""
         return link(self.admin_site, Worker, job.worker.pk, job.worker.name) if job.worker else NOTHING
 
     def sections(self, request: HttpRequest, obj: Any) -> list[Section]:
-        """State, times and lease; what it carries; what happened to it."""
+        """State, progress, times and lease; what it carries; what happened to it."""
         payload = _payload_of(obj)
-        sections = [Section("Job", self._facts(obj, payload)), Section("Times", _times(obj))]
+        sections = [Section("Job", self._facts(obj, payload))]
+        if progress := _progress_of(obj):
+            sections.append(progress_section(progress.told, progress.updated_at, obj.read_at))
+        if obj.is_tracked:
+            sections += memory_sections(obj.pk)
+        sections.append(Section("Times", _times(obj)))
         if obj.lease_token is not None:
             sections.append(Section("Lease", self._lease(obj)))
         sections += execution_sections(self.admin_site, request, obj.pk)
@@ -133,6 +145,14 @@ def _payload_of(job: Any) -> Any:
         return job.payload
     except ObjectDoesNotExist:
         return None
+
+
+def _progress_of(job: Any) -> JobProgress | None:
+    try:
+        found: JobProgress = job.progress
+    except ObjectDoesNotExist:
+        return None
+    return found
 
 
 def _parked_words(reason: int) -> str:

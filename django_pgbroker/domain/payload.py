@@ -63,6 +63,21 @@ def encode_result(value: object, limit: int = DEFAULT_LIMIT_BYTES) -> str:
     return _encode_within(value, "result", limit)
 
 
+def encode_memory(value: object, path: str, limit: int = DEFAULT_LIMIT_BYTES) -> str:
+    """What a job remembers over its attempts as JSON text, by the same rules.
+
+    Args:
+        value: the result of a step, or a cursor.
+        path: what it is, as the errors call it.
+        limit: the most bytes that the text may have in UTF-8.
+
+    Raises:
+        InvalidPayload: a value is no strict JSON.
+        PayloadTooLarge: the text is longer than ``limit`` bytes.
+    """
+    return _encode_within(value, path, limit)
+
+
 def sanitise_text(text: str, limit: int) -> str:
     """Text that PostgreSQL can store: NUL and lone surrogates as visible escapes, cut to ``limit`` with a mark.
 

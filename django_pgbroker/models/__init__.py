@@ -7,6 +7,8 @@ from django_pgbroker.models.execution import Execution
 from django_pgbroker.models.job import Job
 from django_pgbroker.models.job_dependency import JobDependency
 from django_pgbroker.models.job_payload import JobPayload
+from django_pgbroker.models.job_progress import JobProgress
+from django_pgbroker.models.job_step import JobStep
 from django_pgbroker.models.job_type import JobType
 from django_pgbroker.models.queue import Queue
 from django_pgbroker.models.run_group import RunGroup
@@ -24,6 +26,8 @@ __all__ = [
     "Job",
     "JobDependency",
     "JobPayload",
+    "JobProgress",
+    "JobStep",
     "JobType",
     "Queue",
     "RunGroup",

@@ -39,6 +39,7 @@ class ArchivedJob(models.Model):
     reason = models.TextField(null=True, blank=True)
     error_class = models.TextField(null=True, blank=True)
     error_message = models.TextField(null=True, blank=True)
+    progress = models.JSONField(null=True, blank=True)
 
     objects = BrokerManager.from_queryset(ArchivedJobQuerySet)()
 

@@ -45,6 +45,7 @@ class Job(models.Model):
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     cancel_requested_by = models.TextField(null=True, blank=True)
     cancel_reason = models.TextField(null=True, blank=True)
+    is_tracked = models.BooleanField(default=False)
 
     objects = BrokerManager.from_queryset(JobQuerySet)()
 

@@ -2,17 +2,21 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
+from asgiref.sync import sync_to_async
+
+from django_pgbroker.domain.progress import make_progress
 from django_pgbroker.domain.records import ClaimedJob
-from django_pgbroker.domain.stops import JobStopped
+from django_pgbroker.domain.stops import JobStopped, StopKind
 from django_pgbroker.worker.job_logging import JobLogger
 from django_pgbroker.worker.link import JobLink
+from django_pgbroker.worker.steps import JobMemory, Step
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class JobContext:
     deadline: datetime | None
     headers: dict[str, Any]
     _link: JobLink
+    _memory: JobMemory
 
     @property
     def idempotency_key(self) -> str:
@@ -90,8 +95,107 @@ class JobContext:
         """Say that the handler gets on; only of consequence where its job type has a ``heartbeat_timeout``. No SQL."""
         self._link.beat(self.lease_token)
 
+    # -------------------------------------------------------------------------------------------- long jobs
 
-def make_context(claim: ClaimedJob, job_type: str, queue: str, tenant: str, link: JobLink) -> JobContext:
+    def progress(self, done: float, total: float | None = None, stage: str | None = None) -> None:
+        """Tell how far the job is; no SQL, so as often as you like. It is written at most once a second.
+
+        It is a heartbeat too.
+
+        Args:
+            done: units done so far, 0 or more.
+            total: units in all, above 0, where that is known.
+            stage: what the job is at, up to 200 characters.
+
+        Raises:
+            InvalidOption: a value is none of these.
+            JobStopped: the job was cancelled or has timed out; let it pass. A draining worker lets the handler go on.
+        """
+        self._link.report_progress(self.id, self.lease_token, make_progress(done, total, stage))
+        self._link.beat(self.lease_token)
+        stop = self._link.find_stop(self.lease_token)
+        if stop and stop.kind in (StopKind.CANCELLED, StopKind.TIMED_OUT):
+            raise JobStopped(stop)
+
+    def step(self, name: str) -> Step:
+        """A part of the job that runs once and is remembered, with its result, over retries and deploys.
+
+        ``with ctx.step("download") as step:`` (or ``async with``), then ``if step.is_new: step.result = fetch(url)``.
+        After the block ``step.result`` is the result of now or of the earlier attempt. A block that raises remembers
+        nothing. Inside ``transaction.atomic()`` the step is remembered if the transaction commits. Entering it ends
+        the handler if the job should stop.
+
+        Args:
+            name: 1 to 200 printable characters; once in an attempt.
+
+        Raises:
+            InvalidName: no step can have this name.
+            InvalidOption: on entering: the step was entered before in this attempt.
+            InvalidPayload: on leaving: the result is no strict JSON.
+            JobStopped: on entering, the job should stop; on leaving, its lease is lost. Let it pass.
+            django.db.DatabaseError: the memory cannot be read or written.
+        """
+        return Step(self._memory, name)
+
+    def run_step[**P, T](self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of ``function(*args, **kwargs)``, which is called only if no attempt has finished this step.
+
+        Raises:
+            Exception: as ``step``, and what the function raises.
+        """
+        with self.step(name) as step:
+            if step.is_new:
+                step.result = function(*args, **kwargs)
+        return cast("T", step.result)
+
+    async def arun_step[**P, T](
+        self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same for a coroutine function, in an async handler."""
+        async with self.step(name) as step:
+            if step.is_new:
+                step.result = await function(*args, **kwargs)
+        return cast("T", step.result)
+
+    @property
+    def cursor(self) -> Any:
+        """What ``save_cursor`` saved last, in this attempt or an earlier one; None at the start.
+
+        Raises:
+            django.db.DatabaseError: the memory cannot be read.
+        """
+        self._memory.read()
+        return self._memory.cursor
+
+    async def acursor(self) -> Any:
+        """The same in async handlers."""
+        await self._memory.aread()
+        return self._memory.cursor
+
+    def save_cursor(self, value: Any) -> None:
+        """Remember how far a long loop is, so that another attempt goes on from there.
+
+        Inside ``transaction.atomic()`` it is saved if the transaction commits; then a drain does not end the handler
+        here, which would undo the save: call ``raise_if_stopped()`` after the block.
+
+        Args:
+            value: strict JSON.
+
+        Raises:
+            InvalidPayload: it is no strict JSON.
+            JobStopped: after the save, if the handler should end; let it pass.
+            django.db.DatabaseError: it cannot be written.
+        """
+        self._memory.save_cursor(value)
+
+    async def asave_cursor(self, value: Any) -> None:
+        """The same in async handlers."""
+        await sync_to_async(self._memory.save_cursor)(value)
+
+
+def make_context(
+    claim: ClaimedJob, job_type: str, queue: str, tenant: str, *, link: JobLink, memory: JobMemory
+) -> JobContext:
     """The context of a claimed job that is about to begin."""
     return JobContext(
         id=claim.id,
@@ -106,6 +210,7 @@ def make_context(claim: ClaimedJob, job_type: str, queue: str, tenant: str, link
         deadline=link.deadline_of(claim),
         headers=json.loads(claim.headers) if claim.headers else {},
         _link=link,
+        _memory=memory,
     )
 
 

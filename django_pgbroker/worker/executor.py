@@ -28,6 +28,7 @@ from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.middleware import load_chain
 from django_pgbroker.worker.start_signal import tell_started
+from django_pgbroker.worker.steps import JobMemory
 
 
 class PayloadMissing(Exception):
@@ -153,7 +154,8 @@ class Executor:
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
-        return make_context(claim, job_type.name, queue, tenant, self._link)
+        memory = JobMemory(claim.id, claim.lease_token, self._link, self._directory.database, self._result_limit)
+        return make_context(claim, job_type.name, queue, tenant, link=self._link, memory=memory)
 
     def _judge(self, job_type: JobType, claim: ClaimedJob, error: BaseException, run_microseconds: int) -> Verdict:
         try:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
+from django_pgbroker.domain.progress import Progress
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import Stop
 
@@ -18,3 +19,9 @@ class JobLink(Protocol):
 
     def beat(self, lease_token: int) -> None:
         """The handler of this claim gets on."""
+
+    def report_progress(self, job_id: int, lease_token: int, progress: Progress) -> None:
+        """How far the handler of this claim is; only the newest counts."""
+
+    def mark_memory(self, job_id: int, lease_token: int) -> None:
+        """This job remembers steps or a cursor; told once in an attempt that uses them, before anything is written."""

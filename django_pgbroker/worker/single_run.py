@@ -30,6 +30,7 @@ from django_pgbroker.worker.job_signals import tell_ended
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.middleware import require_middleware
 from django_pgbroker.worker.options import QueueShare, WorkerOptions
+from django_pgbroker.worker.progress_board import ProgressBoard
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.stops import Stops
 from django_pgbroker.worker.turn import take_safe_turn
@@ -76,6 +77,7 @@ class SingleRun:
         self._stopping = Stopping()
         self._region = Interruptible()
         self._stops = Stops()
+        self._board = ProgressBoard()
         self._holdings = Holdings()
 
     def run(self) -> Ended:
@@ -147,6 +149,7 @@ class SingleRun:
             stopping=self._stopping,
             keeper=keeper,
             clock=session.clock,
+            board=self._board,
         )
         executor = Executor(session.directory, self._options.settings.result_limit_bytes, link, heartbeats)
         job_type = session.directory.job_types[claim.job_type_id].name
@@ -221,7 +224,7 @@ class SingleRun:
                     if claim.id in settle_doubt(session, [claim], [verdict]):
                         return True
                     is_lost_connection = False
-                report = take_safe_turn(session, [verdict], ())
+                report = take_safe_turn(session, [verdict], (), reports=self._board.take([verdict]))
                 if claim.id not in report.acknowledged.busy:
                     break
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:

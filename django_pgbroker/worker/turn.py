@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import psycopg
 
 from django_pgbroker import telemetry
+from django_pgbroker.domain.progress import ProgressReport
 from django_pgbroker.domain.records import AckReport, ClaimedJob, Promotion, Verdict
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.store.acknowledge import read_ack_report, send_acknowledge_jobs
 from django_pgbroker.store.claim import read_claimed_jobs, send_claim_jobs
 from django_pgbroker.store.complete import send_count_completed_jobs
 from django_pgbroker.store.dependants import read_woken_queues, send_release_dependants
+from django_pgbroker.store.progress import send_record_progress
 from django_pgbroker.store.promote import read_promotion, send_promote_jobs
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.session import Session
@@ -50,15 +52,23 @@ class Found:
 
 
 class TurnReport(NamedTuple):
-    """What one turn did: the exceptions of its acknowledge, what its looks found, and queues that have new work."""
+    """What one turn did: the exceptions of its acknowledge, what its looks found, and queues that have new work.
+
+    ``progressed`` are the exceptions of what it wrote of the progress of running jobs.
+    """
 
     acknowledged: AckReport
     found: list[Found]
     woken_queues: list[str]
+    progressed: AckReport = _NOTHING
 
 
 def take_turn(
-    session: Session, verdicts: Sequence[Verdict], looks: Sequence[Look], meanwhile: Callable[[], None] = lambda: None
+    session: Session,
+    verdicts: Sequence[Verdict],
+    looks: Sequence[Look],
+    meanwhile: Callable[[], None] = lambda: None,
+    reports: Sequence[ProgressReport] = (),
 ) -> TurnReport:
     """Acknowledge ``verdicts`` and claim what ``looks`` ask for, in one pipelined transaction.
 
@@ -67,15 +77,18 @@ def take_turn(
         verdicts: one a job, may be empty.
         looks: may be empty; the claims come last, so that they never wait for a lock while they hold rows.
         meanwhile: called when all is sent, while the server works; it must not use the session.
+        reports: progress, one a job; written first, so that the last one of a job that has ended is kept.
 
     Raises:
         psycopg.OperationalError: the connection was lost; whether the turn was committed is in doubt.
         psycopg.DataError: a verdict cannot be stored; nothing was done.
     """
     gateway = session.gateway
-    acknowledged = released = None
+    progressed = acknowledged = released = None
     sent = []
     with gateway.pipelined_transaction(meanwhile):
+        if reports:
+            progressed = send_record_progress(gateway, reports)
         if verdicts:
             unrecorded = [verdict for verdict in verdicts if not verdict.is_recorded]
             if unrecorded:
@@ -104,30 +117,41 @@ def take_turn(
         acknowledged=read_ack_report(acknowledged) if acknowledged else _NOTHING,
         found=[Found(*each) for each in sent],
         woken_queues=read_woken_queues(released) if released else [],
+        progressed=read_ack_report(progressed) if progressed else _NOTHING,
     )
 
 
 def take_safe_turn(
-    session: Session, verdicts: Sequence[Verdict], looks: Sequence[Look], meanwhile: Callable[[], None] = lambda: None
+    session: Session,
+    verdicts: Sequence[Verdict],
+    looks: Sequence[Look],
+    meanwhile: Callable[[], None] = lambda: None,
+    reports: Sequence[ProgressReport] = (),
 ) -> TurnReport:
-    """``take_turn``; where a verdict cannot be stored, the others are acknowledged, and nothing is claimed.
-
-    Raises:
-        psycopg.OperationalError: the connection was lost; whether the turn was committed is in doubt.
-    """
+    """As ``take_turn``; where a verdict cannot be stored, its claims wait and the verdicts are recorded one by one."""
     try:
-        return take_turn(session, verdicts, looks, meanwhile)
+        return take_turn(session, verdicts, looks, meanwhile, reports)
     except psycopg.DataError:
-        return acknowledge_apart(session, verdicts)
+        return acknowledge_apart(session, verdicts, reports)
 
 
-def acknowledge_apart(session: Session, verdicts: Sequence[Verdict]) -> TurnReport:
+def acknowledge_apart(
+    session: Session, verdicts: Sequence[Verdict], reports: Sequence[ProgressReport] = ()
+) -> TurnReport:
     """Acknowledge verdicts of which one cannot be stored: halve until it is alone, and record that one bare.
+
+    Args:
+        session: of the worker.
+        verdicts: one a job.
+        reports: progress, written apart before.
 
     Raises:
         psycopg.OperationalError: the connection was lost.
         psycopg.DataError: even without its texts a verdict cannot be stored: a fault of the broker.
     """
+    if reports:
+        progressed = take_turn(session, (), (), reports=reports).progressed
+        return acknowledge_apart(session, verdicts)._replace(progressed=progressed)
     try:
         return take_turn(session, verdicts, ())
     except psycopg.DataError as error:

@@ -35,6 +35,7 @@ from django_pgbroker.worker.overseer import Overseer
 from django_pgbroker.worker.pools.pool import Pool
 from django_pgbroker.worker.pools.pools import Pools
 from django_pgbroker.worker.pools.threads import ThreadPool
+from django_pgbroker.worker.progress_board import ProgressBoard
 from django_pgbroker.worker.recycling import RECYCLED, Recycling
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.stations import make_stations
@@ -81,6 +82,7 @@ class Worker:
             options.max_jobs, options.max_memory_mb, options.max_hung or max(1, options.concurrency // 2)
         )
         self.vitals = Vitals(options.name, self.stopping.drain.is_set, lambda: self._outage.is_on)
+        self._board = ProgressBoard()
         self._session: Session | None = None
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
@@ -164,6 +166,7 @@ class Worker:
             stopping=self.stopping,
             keeper=self._keeper,
             clock=session.clock,
+            board=self._board,
         )
         self._executor = Executor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
         self._stations = make_stations(session, options, self._pools)
@@ -267,16 +270,19 @@ class Worker:
     def _run_turn(self, session: Session) -> None:
         """Send what is due, and take in the claims of the turn before while the server works on it."""
         verdicts = self._holdings.begin_turn(TURN_LIMIT)
+        reports = self._board.take(verdicts)
         try:
             if not verdicts:
                 self._take_in(session)
             looks = self._plan_looks()
-            if not verdicts and not looks:
+            if not (verdicts or looks or reports):
                 return
-            report = take_safe_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False))
+            report = take_safe_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False), reports)
         except BaseException:
             self._holdings.abandon_turn()
+            self._board.put_back()
             raise
+        self._board.settle(report.progressed)
         self._note_turn(session, report)
         self._take_in(session)
         self._found = report.found

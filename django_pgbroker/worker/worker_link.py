@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from django_pgbroker.domain.progress import Progress
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import Stop, StopKind
 from django_pgbroker.runtime.database_clock import DatabaseClock
@@ -9,6 +10,7 @@ from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
+from django_pgbroker.worker.progress_board import ProgressBoard
 from django_pgbroker.worker.stops import Stops
 
 _LEASE_LOST = Stop(StopKind.LOST, "the lease is lost")
@@ -27,6 +29,7 @@ class WorkerLink:
         stopping: how urgently the worker is asked to stop.
         keeper: of the leases.
         clock: of the database.
+        board: of the progress that the next turn writes.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class WorkerLink:
         stopping: Stopping,
         keeper: LeaseKeeper,
         clock: DatabaseClock,
+        board: ProgressBoard,
     ) -> None:
         self._stops = stops
         self._holdings = holdings
@@ -45,6 +49,7 @@ class WorkerLink:
         self._stopping = stopping
         self._keeper = keeper
         self._clock = clock
+        self._board = board
 
     def find_stop(self, lease_token: int) -> Stop | None:
         """Why the handler of this claim should end, if it should."""
@@ -68,3 +73,11 @@ class WorkerLink:
     def beat(self, lease_token: int) -> None:
         """The handler of this claim gets on."""
         self._heartbeats.beat(lease_token)
+
+    def report_progress(self, job_id: int, lease_token: int, progress: Progress) -> None:
+        """How far the handler of this claim is; only the newest counts."""
+        self._board.report(job_id, lease_token, progress)
+
+    def mark_memory(self, job_id: int, lease_token: int) -> None:
+        """This job remembers steps or a cursor."""
+        self._board.mark(job_id, lease_token)

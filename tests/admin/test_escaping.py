@@ -54,12 +54,18 @@ def make_hostile_rows(text: str) -> dict[str, Any]:
         name=text, hostname=text, version=text, queues={text: 5}, stop_reason=text, job_type_ids=[names["job_type"].pk]
     )
     job = factories.JobFactory(running=True, worker=worker, **names)
+    Job.objects.filter(pk=job.pk).update(is_tracked=True)
+    factories.JobProgressFactory(job=job, stage=text)
     texts = {"created_by": text, "correlation_id": text}
     type(job.payload).objects.filter(pk=job.pk).update(arguments={text: [text]}, headers={text: text}, **texts)
     error = {"error_class": text, "error_message": text, "reason": text}
     dead = factories.ArchivedJobFactory(
-        dead=True, arguments={text: text}, headers={text: text}, result={text: text}, **names, **error, **texts
-    )
+        dead=True, arguments={text: text}, headers={text: text}, result={text: text}, **names, **error, **texts,
+        progress={"done": 1, "total": 2, "stage": text},
+    )  # fmt: skip
+    for job_id in (job.pk, dead.pk):
+        factories.JobStepFactory(job_id=job_id, name=text, result=text)
+        factories.JobStepFactory(job_id=job_id, name="", result=text)
     execution = factories.ExecutionFactory(
         failed=True, worker=worker, job_id=dead.pk, **names, **(error | {"traceback": text})
     )

@@ -7,7 +7,14 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, models
 
-from tests.factories import ArchivedJobFactory, ExecutionFactory, JobFactory, WorkerFactory
+from tests.factories import (
+    ArchivedJobFactory,
+    ExecutionFactory,
+    JobFactory,
+    JobProgressFactory,
+    JobStepFactory,
+    WorkerFactory,
+)
 
 MODELS = list(apps.get_app_config("django_pgbroker").get_models())
 CONCRETE = [model for model in MODELS if not model._meta.proxy]
@@ -76,7 +83,9 @@ def test_no_migration_is_missing() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "factory", [JobFactory, ArchivedJobFactory, ExecutionFactory, WorkerFactory], ids=lambda factory: factory.__name__
+    "factory",
+    [JobFactory, ArchivedJobFactory, ExecutionFactory, WorkerFactory, JobProgressFactory],
+    ids=lambda factory: factory.__name__,
 )
 def test_a_row_reads_back_as_it_was_made_and_has_a_name(factory: type[JobFactory]) -> None:
     made = factory()
@@ -85,3 +94,11 @@ def test_a_row_reads_back_as_it_was_made_and_has_a_name(factory: type[JobFactory
 
     assert str(found) == str(made)
     assert str(found) not in ("", f"{type(made).__name__} object ({made.pk})")
+
+
+@pytest.mark.django_db
+def test_a_step_and_a_cursor_read_back_and_have_names() -> None:
+    for name, shown in (("load", "step 'load' of job 7"), ("", "cursor of job 7")):
+        made = JobStepFactory(job_id=7, name=name)
+        found = type(made).objects.get(pk=(7, name))
+        assert (str(found), found.result) == (shown, {"rows": 7})

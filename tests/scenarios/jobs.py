@@ -6,7 +6,7 @@ import signal
 import time
 
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import connection, transaction
 
 from django_pgbroker import Constant, current_job, job
 
@@ -82,3 +82,32 @@ def kill_the_first_time():
     if current_job().attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     tell("done")
+
+
+@job("scenario.stepwise", retry=Constant(0))
+def stepwise(ctx, steps):
+    """Each step waits at its gate; the first attempt dies in the step whose gate is called so."""
+    results = []
+    for number in range(steps):
+        ctx.progress(number, steps, f"step {number}")
+        with ctx.step(f"step {number}") as step:
+            if step.is_new:
+                tell(f"begun {number}")
+                wait_for_gate(f"step {number}")
+                if execute("delete from gate where name = %s returning name", f"die in {number}"):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                tell(f"done {number}")
+                step.result = os.getpid()
+        results.append(step.result)
+    return results
+
+
+@job("scenario.import_rows", retry=Constant(0))
+def import_rows(ctx, rows, dies_at):
+    """Writes each row together with the cursor; the first attempt dies in the middle of a transaction."""
+    for number in range(ctx.cursor or 0, rows):
+        with transaction.atomic():
+            tell(f"row {number}")
+            if number == dies_at and ctx.attempt == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            ctx.save_cursor(number + 1)

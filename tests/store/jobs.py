@@ -91,7 +91,16 @@ class Shop:
 
     def everything(self) -> list[Any]:
         """All rows that a claim's end could write, to see that nothing has changed."""
-        tables = ("job", "job_payload", "archived_job", "execution", "stat_minute", "job_dependency")
+        tables = (
+            "job",
+            "job_payload",
+            "archived_job",
+            "execution",
+            "stat_minute",
+            "job_dependency",
+            "job_progress",
+            "job_step",
+        )
         return [
             self.rows.one(f"select coalesce(jsonb_agg(row order by row::text), '[]') from pgbroker.{table} as row")
             for table in tables

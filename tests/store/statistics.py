@@ -13,6 +13,9 @@ from tests.store.jobs import Shop, completed
 
 BATCH = 100
 
+#: Remembered by each job that remembers anything.
+STEPS = 3
+
 
 class Size(NamedTuple):
     """Pending jobs in the states that have misled the statistics, and in the one that has not."""
@@ -23,7 +26,9 @@ class Size(NamedTuple):
 
 SMALL = Size(few=30_000, many=100_000)
 
-TABLES = ("job", "job_payload", "job_dependency", "archived_job", "execution", "stat_minute")
+TABLES = (
+    "job", "job_payload", "job_dependency", "archived_job", "execution", "stat_minute", "job_progress", "job_step",
+)  # fmt: skip
 _TUNED = ("job", "job_payload", "job_dependency")
 
 
@@ -125,6 +130,15 @@ def add_work(fields: Fields) -> Work:
     held, lapsed, done = (shop.claim(gateway, BATCH) for _ in range(3))
     assert not any(acknowledge_jobs(gateway, [completed(claim) for claim in done]))
     shop.lapse(*lapsed)
+    for each in held[: BATCH // 2]:
+        rows.run("update pgbroker.job set is_tracked = true where id = %s", each.id)
+        rows.run("insert into pgbroker.job_progress values (%s, %s, 1, 2, 'load', now())", each.id, each.lease_token)
+        rows.run(
+            "insert into pgbroker.job_step select %s, 'step ' || n, %s, '7', now() from generate_series(1, %s) as n",
+            each.id,
+            each.lease_token,
+            STEPS,
+        )
     rows.run(
         "with child as (update pgbroker.job set state = 3, unmet = 1 where id = any(array("
         "select id from pgbroker.job where state = 0 order by id desc limit %s)) returning id)"
@@ -167,6 +181,13 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
         "renew_leases": {
             "ids": ids, "tokens": tokens, "begun": array_of_booleans(True for _ in each), "lease_seconds": 60.0,
         },
+        "record_progress": {
+            "ids": ids, "tokens": tokens, "dones": array_of_numbers(7.5 for _ in each),
+            "totals": array_of_numbers(10.0 if n % 2 else None for n in each),
+            "stages": array_of_texts("load" if n % 3 else None for n in each),
+        },
+        "record_step": {"id": held[0].id, "token": held[0].lease_token, "name": "step 2", "result": "[1]"},
+        "find_steps": {"id": held[0].id},
         "promote_jobs": {"queue_id": fields.shop.queue, "batch": BATCH, "floor": float("-inf")},
         "find_lapsed_jobs": {"batch": BATCH},
         "find_overdue_jobs": {"batch": BATCH, "margin": 0.0},
@@ -197,7 +218,7 @@ ENQUEUED = {
 NAMES = [
     "claim_jobs", "acknowledge_jobs", "release_dependants", "renew_leases", "promote_jobs", "find_lapsed_jobs",
     "enqueue_job", "enqueue_timed_job", "expire_jobs", "find_job", "find_recorded_claims", "find_overdue_jobs",
-    "cancel_job", "request_cancel",
+    "cancel_job", "request_cancel", "record_progress", "record_step", "find_steps",
 ]  # fmt: skip
 
 
@@ -206,6 +227,6 @@ def most_rows(name: str, running: int) -> int:
     """A small multiple of the batch; the sweeps of lapsed leases and overdue jobs read the running jobs."""
     few = {
         "find_job": 2, "enqueue_job": 0, "enqueue_timed_job": 0, "find_lapsed_jobs": running,
-        "find_overdue_jobs": running, "cancel_job": 2, "request_cancel": 4,
+        "find_overdue_jobs": running, "cancel_job": 2, "request_cancel": 4, "record_step": 1, "find_steps": 0,
     }  # fmt: skip
     return few.get(name, 4 * BATCH)

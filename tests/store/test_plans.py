@@ -10,7 +10,7 @@ from django_pgbroker.store.statement import statement
 from tests.fixtures.database import empty_broker_tables
 from tests.store.plans import explain_prepared, prepare
 from tests.store.scene import Scene
-from tests.store.statistics import BATCH, HONEST, NAMES, STATES, make_params, most_rows
+from tests.store.statistics import BATCH, HONEST, NAMES, STATES, STEPS, make_params, most_rows
 
 # The mark has the test database made, which no fixture of one module alone does.
 pytestmark = pytest.mark.django_db
@@ -72,6 +72,7 @@ def test_every_statement_has_a_batch_to_work_on_in_this_state(scene):
         "claim_jobs": BATCH, "acknowledge_jobs": 0, "release_dependants": 1, "renew_leases": 0, "promote_jobs": 1,
         "find_lapsed_jobs": BATCH, "enqueue_job": 1, "enqueue_timed_job": 1, "expire_jobs": BATCH, "find_job": 1,
         "find_recorded_claims": BATCH, "find_overdue_jobs": 0, "cancel_job": 0, "request_cancel": 1,
+        "record_progress": 0, "record_step": 1, "find_steps": STEPS,
     }  # fmt: skip
     assert answers["promote_jobs"][0][0] == BATCH
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
+from django_pgbroker.domain.progress import Progress, ProgressReport
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import Stop, StopKind
 from django_pgbroker.worker.link import JobLink
@@ -17,6 +18,7 @@ class LooseLink(JobLink):
         self.stopping = stopping
         self.stop = stop
         self.heard: list[int] = []
+        self.reports: list[ProgressReport] = []
 
     def find_stop(self, lease_token: int) -> Stop | None:
         return self.stop if lease_token in self.stopping else None
@@ -26,3 +28,9 @@ class LooseLink(JobLink):
 
     def beat(self, lease_token: int) -> None:
         self.heard.append(lease_token)
+
+    def report_progress(self, job_id: int, lease_token: int, progress: Progress) -> None:
+        self.reports.append(ProgressReport(job_id, lease_token, progress))
+
+    def mark_memory(self, job_id: int, lease_token: int) -> None:
+        self.reports.append(ProgressReport(job_id, lease_token, None))

@@ -40,19 +40,32 @@ begin
         delete from pgbroker.job_payload
         where job_id = claim.id
         returning version, arguments, headers, correlation_id, created_by
+    ),
+    progress as (
+        delete from pgbroker.job_progress
+        where job_id = claim.id
+        returning done, total, stage
+    ),
+    steps as (
+        -- whether there are some is noted by the worker's next turn, which would come too late
+        delete from pgbroker.job_step where job_id = claim.id
     )
     insert into pgbroker.archived_job (
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, state, priority,
         attempt, max_attempts, deaths, interruptions, version, arguments, headers, result, correlation_id, created_by,
-        reason
+        reason, progress
     )
     select
         claim.id, claim.tenant_id, claim.queue_id, claim.job_type_id, claim.run_group_id, claim.created_at,
         claim.available_at, pgbroker.clock(), 10, claim.priority, claim.attempt, claim.max_attempts, claim.deaths,
         claim.interruptions, coalesce(payload.version, 1), coalesce(payload.arguments, '{}'), payload.headers,
-        complete_job.result, payload.correlation_id, payload.created_by, complete_job.reason
+        complete_job.result, payload.correlation_id, payload.created_by, complete_job.reason,
+        case when progress.done is not null then jsonb_build_object(
+            'done', coalesce(progress.total, progress.done), 'total', progress.total, 'stage', progress.stage
+        ) end
     from (values (1)) as one
-    left join payload on true;
+    left join payload on true
+    left join progress on true;
     return 'done';
 end
 $$;

@@ -26,6 +26,8 @@ EXPECTED_INDEXES = {
         "job_dependency_parent",
     },
     "job_payload": {"job_payload_pkey"},
+    "job_progress": {"job_progress_pkey"},
+    "job_step": {"job_step_pkey"},
     "job_type": {"job_type_pkey", "job_type_name_key"},
     "queue": {"queue_pkey", "queue_name_key"},
     "run_group": {"run_group_pkey", "run_group_name_key"},

@@ -7,6 +7,7 @@
 -- locks:   job rows by id, skipping rows that others hold; then nothing but rows of this worker's counters
 -- index:   job_pkey
 -- A job whose cancel was requested ends as cancelled, whatever its next state would have been.
+-- Progress moves to the archive (a completed job is at its total); a dead letter keeps its steps, so that a redrive goes on.
 with locked as materialized (
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, worker_id, lease_token, created_at, available_at, leased_at,
@@ -14,7 +15,7 @@ with locked as materialized (
         case when cancel_requested_at is not null then
             concat_ws(': ', concat('cancelled', ' by ' || cancel_requested_by), cancel_reason)
         end as cancel_reason,
-        priority, attempt, max_attempts, deaths, interruptions,
+        priority, attempt, max_attempts, deaths, interruptions, is_tracked,
         width_bucket(id, %(ids)s::bigint[]) as position,
         (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] as outcome,
         case when cancel_requested_at is not null then 11::smallint
@@ -51,20 +52,33 @@ payload as (
     where job_id = any (array(select id from locked where next_state >= 10))
     returning job_id, version, arguments, headers, correlation_id, created_by
 ),
+progress as (
+    delete from pgbroker.job_progress
+    where job_id = any (array(select id from locked where is_tracked and next_state >= 10))
+    returning job_id, done, total, stage
+),
+steps as (
+    delete from pgbroker.job_step
+    where job_id = any (array(select id from locked where is_tracked and next_state in (10, 11)))
+),
 archive as (
     insert into pgbroker.archived_job (
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, fingerprint, state,
         priority, attempt, max_attempts, deaths, interruptions, version, arguments, headers, result, correlation_id,
-        created_by, reason, error_class, error_message
+        created_by, reason, error_class, error_message, progress
     )
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, pgbroker.clock(),
         (error ->> 'fingerprint')::bigint, next_state, priority, attempt - (outcome = 0)::int, max_attempts,
         deaths + (outcome = 6 and has_begun)::int, interruptions + (outcome = 7)::int,
         coalesce(version, 1), coalesce(arguments, '{}'), headers, (%(results)s::text[])[position]::jsonb, correlation_id,
-        created_by, coalesce(cancel_reason, (%(reasons)s::text[])[position]), error ->> 'class', error ->> 'message'
+        created_by, coalesce(cancel_reason, (%(reasons)s::text[])[position]), error ->> 'class', error ->> 'message',
+        case when progress.job_id is not null then jsonb_build_object(
+            'done', case when next_state = 10 then coalesce(total, done) else done end, 'total', total, 'stage', stage
+        ) end
     from locked
     left join payload on payload.job_id = locked.id
+    left join progress on progress.job_id = locked.id
     where next_state >= 10
 ),
 returned as (
