@@ -21,7 +21,7 @@ from django_pgbroker.registry import JobType
 from django_pgbroker.worker.context import JobContext, make_context, running_job
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
-from django_pgbroker.worker.interruption import Interruptible
+from django_pgbroker.worker.interruption import Region
 from django_pgbroker.worker.link import JobLink
 
 
@@ -66,7 +66,7 @@ class Executor:
         self._link = link
         self._heartbeats = heartbeats
 
-    def execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
+    def execute(self, claim: ClaimedJob, region: Region) -> Verdict:
         """Run the handler of ``claim`` and return its verdict. Never raises.
 
         Args:
@@ -83,7 +83,7 @@ class Executor:
         finally:
             self._heartbeats.end(claim.lease_token)
 
-    def _run(self, job_type: JobType, claim: ClaimedJob, region: Interruptible, started: float) -> Verdict:
+    def _run(self, job_type: JobType, claim: ClaimedJob, region: Region, started: float) -> Verdict:
         try:
             drop_dead_connections()
             try:
@@ -96,38 +96,37 @@ class Executor:
                     f"the handler returned with an open transaction on {', '.join(aliases)}; it was rolled back. "
                     "Use transaction.atomic(), or commit"
                 )
-            if not job_type.store_result:
-                value = None
-            verdict = judge_result(claim, value, _microseconds_since(started), self._result_limit)
-            if verdict.reason:
-                telemetry.warning("result.not_stored", verdict.reason, job=claim.id, job_type=job_type.name)
-            return verdict
+            return self._judge_value(job_type, claim, value, started)
         except BaseException as error:
-            return self._judge(job_type, claim, error, _microseconds_since(started))
+            return self._judge(job_type, claim, error, microseconds_since(started))
 
     def _call(self, job_type: JobType, claim: ClaimedJob) -> Any:
         """Runs in a context of its own: what a handler activates or sets does not reach the next job."""
+        arguments = self._prepare(job_type, claim)
+        handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
+        return refuse_unrun(handler(**arguments))
+
+    def _prepare(self, job_type: JobType, claim: ClaimedJob) -> dict[str, Any]:
+        """The arguments of the handler; the job is what runs in this context from here on."""
         if claim.arguments is None:
             raise PayloadMissing(f"job {claim.id} has no row in pgbroker.job_payload")
-        arguments = json.loads(claim.arguments)
+        arguments: dict[str, Any] = json.loads(claim.arguments)
         get_context = cache(lambda: self._context_of(job_type, claim))
         if job_type.takes_context:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
-        handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
-        value = handler(**arguments)
-        if isinstance(value, _UNRUN):
-            if isinstance(value, CoroutineType):
-                value.close()
-            raise NothingRan(
-                f"the handler returned a {type(value).__name__}, whose body has not run: declare it async def, "
-                "or run it inside and return what comes of it"
-            )
-        return value
+        return arguments
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
         return make_context(claim, job_type.name, queue, tenant, self._link)
+
+    def _judge_value(self, job_type: JobType, claim: ClaimedJob, value: object, started: float) -> Verdict:
+        kept = value if job_type.store_result else None
+        verdict = judge_result(claim, kept, microseconds_since(started), self._result_limit)
+        if verdict.reason:
+            telemetry.warning("result.not_stored", verdict.reason, job=claim.id, job_type=job_type.name)
+        return verdict
 
     def _judge(self, job_type: JobType, claim: ClaimedJob, error: BaseException, run_microseconds: int) -> Verdict:
         try:
@@ -169,6 +168,22 @@ class Executor:
         return stop is not None and stop.kind in _FORCED
 
 
+def refuse_unrun(value: Any) -> Any:
+    """What a handler returned.
+
+    Raises:
+        NothingRan: it would still have to be run.
+    """
+    if isinstance(value, _UNRUN):
+        if isinstance(value, CoroutineType):
+            value.close()
+        raise NothingRan(
+            f"the handler returned a {type(value).__name__}, whose body has not run: declare it async def, "
+            "or run it inside and return what comes of it"
+        )
+    return value
+
+
 def _tell(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseException) -> None:
     fields = {"job": claim.id, "job_type": job_type.name, "attempt": claim.attempt, "token": claim.lease_token}
     if isinstance(error, Directive | JobStopped):
@@ -181,5 +196,6 @@ def _tell(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseExc
         )
 
 
-def _microseconds_since(started: float) -> int:
+def microseconds_since(started: float) -> int:
+    """How long ago ``perf_counter`` said this."""
     return int((perf_counter() - started) * 1_000_000)

@@ -15,10 +15,10 @@ from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.stopping import Stopping
+from django_pgbroker.worker.async_executor import AsyncExecutor
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
 from django_pgbroker.worker.drain import Drain
-from django_pgbroker.worker.executor import Executor
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.interruption import Interruptible
@@ -29,6 +29,7 @@ from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
 from django_pgbroker.worker.overseer import Overseer
+from django_pgbroker.worker.pools.event_loop import EventLoopPool
 from django_pgbroker.worker.pools.pool import Pool
 from django_pgbroker.worker.pools.pools import Pools
 from django_pgbroker.worker.pools.threads import ThreadPool
@@ -142,7 +143,7 @@ class Worker:
             keeper=self._keeper,
             clock=session.clock,
         )
-        self._executor = Executor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
+        self._executor = AsyncExecutor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
         self._stations = make_stations(session, options, self._pools)
         self._overseer = Overseer(
             self._pools,
@@ -303,18 +304,29 @@ class Worker:
     # -------------------------------------------------------------------------------------------- asked by the slots
 
     def _execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
-        """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
-        if self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token):
-            return release(claim)
-        return self._executor.execute(claim, region)
+        """In a slot: run a claim, or hand it back."""
+        return self._executor.execute(claim, region) if self._may_begin(claim) else release(claim)
+
+    async def _execute_async(self, claim: ClaimedJob) -> Verdict:
+        """In a task: as ``_execute``."""
+        return await self._executor.execute_async(claim) if self._may_begin(claim) else release(claim)
+
+    def _may_begin(self, claim: ClaimedJob) -> bool:
+        """Not where others may have the job, nor while its handler would find no database."""
+        return not (self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token))
 
     def _make_pools(self, session: Session) -> Pools:
         """A pool of each kind that some job type needs."""
-        pools: dict[ExecutorKind, Pool] = {}
-        for kind in {lane.kind for lane in session.lanes}:
-            capacity = self.options.capacity_of(kind)
-            pools[kind] = ThreadPool(capacity, self._execute, self._mailbox.put)
-        return Pools(pools)
+        return Pools({kind: self._make_pool(kind) for kind in {lane.kind for lane in session.lanes}})
+
+    def _make_pool(self, kind: ExecutorKind) -> Pool:
+        capacity, deliver = self.options.capacity_of(kind), self._mailbox.put
+        match kind:
+            case ExecutorKind.ASYNC:
+                return EventLoopPool(
+                    capacity, self.options.settings.async_database_threads, self._execute_async, deliver
+                )
+        return ThreadPool(capacity, self._execute, deliver)
 
     # -------------------------------------------------------------------------------------------- cancels
 
