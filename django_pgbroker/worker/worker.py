@@ -7,11 +7,9 @@ import django.db
 import psycopg
 
 from django_pgbroker import telemetry
-from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.stops import Stop, StopKind
-from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.stopping import Stopping
@@ -19,9 +17,9 @@ from django_pgbroker.worker.async_executor import AsyncExecutor
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
 from django_pgbroker.worker.drain import Drain
+from django_pgbroker.worker.forks import protect_forks
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
-from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.lane import Look
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.lease_trust import LeaseTrust, LeaseWatchdog
@@ -29,10 +27,7 @@ from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
 from django_pgbroker.worker.overseer import Overseer
-from django_pgbroker.worker.pools.event_loop import EventLoopPool
-from django_pgbroker.worker.pools.pool import Pool
-from django_pgbroker.worker.pools.pools import Pools
-from django_pgbroker.worker.pools.threads import ThreadPool
+from django_pgbroker.worker.pool_maker import make_pools
 from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.stations import make_stations
 from django_pgbroker.worker.stops import Stops
@@ -119,7 +114,6 @@ class Worker:
     def _start(self, session: Session) -> None:
         options, settings = self.options, self.options.settings
         self._session = session
-        self._pools = self._make_pools(session)
         self._keeper = LeaseKeeper(
             options.database,
             session.worker_id,
@@ -127,7 +121,7 @@ class Worker:
             lease_seconds=settings.lease_seconds,
             heartbeat_seconds=settings.heartbeat_seconds,
             held=lambda: self._heartbeats.leave_out_stalled(self._holdings.claims),
-            running_ids=self._pools.running_ids,
+            running_ids=lambda: self._pools.running_ids(),
             on_lost=self._holdings.note_lost,
             on_cancelled=self._note_cancelled,
             on_orders=self._obey,
@@ -144,6 +138,15 @@ class Worker:
             clock=session.clock,
         )
         self._executor = AsyncExecutor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
+        self._pools = make_pools(
+            session,
+            options,
+            executor=self._executor,
+            heartbeats=self._heartbeats,
+            find_stop=link.find_stop,
+            may_begin=self._may_begin,
+            deliver=self._mailbox.put,
+        )
         self._stations = make_stations(session, options, self._pools)
         self._overseer = Overseer(
             self._pools,
@@ -164,6 +167,7 @@ class Worker:
             most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
         )
         self._listener = make_listener(settings, options.database, options.name, self._mailbox.wake)
+        protect_forks()
         self._pools.start()
         self._overseer.start()
         self._keeper.start()
@@ -303,30 +307,9 @@ class Worker:
 
     # -------------------------------------------------------------------------------------------- asked by the slots
 
-    def _execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
-        """In a slot: run a claim, or hand it back."""
-        return self._executor.execute(claim, region) if self._may_begin(claim) else release(claim)
-
-    async def _execute_async(self, claim: ClaimedJob) -> Verdict:
-        """In a task: as ``_execute``."""
-        return await self._executor.execute_async(claim) if self._may_begin(claim) else release(claim)
-
     def _may_begin(self, claim: ClaimedJob) -> bool:
-        """Not where others may have the job, nor while its handler would find no database."""
+        """Whether a claim may begin: not where others may have it, nor while its handler would find no database."""
         return not (self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token))
-
-    def _make_pools(self, session: Session) -> Pools:
-        """A pool of each kind that some job type needs."""
-        return Pools({kind: self._make_pool(kind) for kind in {lane.kind for lane in session.lanes}})
-
-    def _make_pool(self, kind: ExecutorKind) -> Pool:
-        capacity, deliver = self.options.capacity_of(kind), self._mailbox.put
-        match kind:
-            case ExecutorKind.ASYNC:
-                return EventLoopPool(
-                    capacity, self.options.settings.async_database_threads, self._execute_async, deliver
-                )
-        return ThreadPool(capacity, self._execute, deliver)
 
     # -------------------------------------------------------------------------------------------- cancels
 
