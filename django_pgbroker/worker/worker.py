@@ -121,7 +121,7 @@ class Worker:
             lease_seconds=settings.lease_seconds,
             heartbeat_seconds=settings.heartbeat_seconds,
             held=lambda: self._heartbeats.leave_out_stalled(self._holdings.claims),
-            running_ids=lambda: self._pools.running_ids(),
+            running_ids=self._running_ids,
             on_lost=self._holdings.note_lost,
             on_cancelled=self._note_cancelled,
             on_orders=self._obey,
@@ -305,7 +305,10 @@ class Worker:
             self._holdings.add(found.claims)
             self._stations.give(found.look.lane, found.claims)
 
-    # -------------------------------------------------------------------------------------------- asked by the slots
+    # -------------------------------------------------------------------------------------------- asked by others
+
+    def _running_ids(self) -> set[int]:
+        return self._pools.running_ids()
 
     def _may_begin(self, claim: ClaimedJob) -> bool:
         """Whether a claim may begin: not where others may have it, nor while its handler would find no database."""

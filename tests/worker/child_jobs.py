@@ -56,22 +56,22 @@ ENDS = {
 }
 
 
-@job("children.answer", executor="process", retry=Constant(0))
+@job("children.answer", retry=Constant(0))
 def answer(value: Any = None) -> Any:
     return value
 
 
-@job("children.nothing", executor="process", retry=Constant(0))
+@job("children.nothing", retry=Constant(0))
 def nothing() -> None:
     pass
 
 
-@job("children.fail", executor="process", retry=Constant(0))
+@job("children.fail", retry=Constant(0))
 def fail() -> None:
     raise ValueError("bad")
 
 
-@job("children.where", executor="process", retry=Constant(0))
+@job("children.where", retry=Constant(0))
 def where() -> dict[str, Any]:
     ctx = current_job()
     return {
@@ -84,7 +84,7 @@ def where() -> dict[str, Any]:
     }
 
 
-@job("children.end", executor="process", retry=Constant(0))
+@job("children.end", retry=Constant(0))
 def end(path: str, how: str) -> None:
     """Ends its process in the first attempt of the job."""
     note(path, "begun")
@@ -93,7 +93,7 @@ def end(path: str, how: str) -> None:
     note(path, "done")
 
 
-@job("children.busy", executor="process", retry=Constant(0))
+@job("children.busy", retry=Constant(0))
 def busy(path: str, how: str) -> None:
     note(path, "begun")
     try:
@@ -102,7 +102,7 @@ def busy(path: str, how: str) -> None:
         note(path, "left")
 
 
-@job("children.hash", executor="process", retry=Constant(0))
+@job("children.hash", retry=Constant(0))
 def hash_for_long(path: str) -> None:
     """C code that lets go of no signal until it returns."""
     note(path, "begun")
@@ -110,7 +110,7 @@ def hash_for_long(path: str) -> None:
     note(path, "done")
 
 
-@job("children.swallow", executor="process", retry=Constant(0))
+@job("children.swallow", retry=Constant(0))
 def swallow(path: str) -> None:
     """Ends for nothing but a kill."""
     note(path, "begun")
@@ -121,7 +121,7 @@ def swallow(path: str) -> None:
             note(path, "swallowed")
 
 
-@job("children.polite", executor="process", retry=Constant(0))
+@job("children.polite", retry=Constant(0))
 def polite(path: str) -> str:
     """Ends when it is told to."""
     ctx = current_job()
@@ -133,7 +133,7 @@ def polite(path: str) -> str:
     return "unreachable"
 
 
-@job("children.beating", executor="process", retry=Constant(0), heartbeat_timeout=2)
+@job("children.beating", retry=Constant(0), heartbeat_timeout=2)
 def beating(path: str, beats: int) -> None:
     """Shows progress for so long, then hangs."""
     note(path, "begun")
@@ -145,23 +145,23 @@ def beating(path: str, beats: int) -> None:
     note(path, "told")
 
 
-@job("children.hungry", executor="process", retry=Constant(0))
+@job("children.hungry", retry=Constant(0))
 def eat(megabytes: int) -> int:
     return len(bytearray(megabytes * 1_048_576))
 
 
-@job("children.open", executor="process", retry=Constant(0))
+@job("children.open", retry=Constant(0))
 def leave_open() -> None:
     with connection.cursor() as cursor:
         cursor.execute("begin")
 
 
-@job("children.pid", executor="process", retry=Constant(0))
+@job("children.pid", retry=Constant(0))
 def tell_pid() -> int:
     return os.getpid()
 
 
-@job("children.slow", executor="process", retry=Constant(0))
+@job("children.slow", retry=Constant(0))
 def wait_for_file(path: str, gate: str) -> int:
     note(path, "begun")
     while not Path(gate).exists():
@@ -176,7 +176,7 @@ def fork_and_use_the_orm() -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
-@job("children.fork", executor="process", retry=Constant(0))
+@job("children.fork", retry=Constant(0))
 def fork() -> int:
     """A fork with a connection of its own, and the parent's that works after it."""
     before = run_statement("select pg_backend_pid()")
@@ -185,7 +185,7 @@ def fork() -> int:
     return before
 
 
-@job("children.leave_fork", executor="process", retry=Constant(0))
+@job("children.leave_fork", retry=Constant(0))
 def leave_a_fork_behind() -> int:
     """The fork outlives its parent, which dies."""
     pid = os.fork()
