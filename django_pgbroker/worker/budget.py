@@ -50,7 +50,8 @@ class Budget:
             return
         raise ConfigurationError(
             f"this needs up to {self.needed:,} connections, and {_describe(least)} allows {least.allowed:,}: "
-            f"lower --processes, --concurrency or --child-processes, {_WAY_UP[least.kind].format(name=least.name)}, or "
+            "lower --processes or --concurrency (or --child-processes), "
+            f"{_WAY_UP[least.kind].format(name=least.name)}, or "
             "let the slots share a few by OPTIONS['pool'] in DATABASES"
         )
 
