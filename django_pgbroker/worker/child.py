@@ -20,7 +20,7 @@ from django.conf import ENVIRONMENT_VARIABLE
 from django.db import connections
 
 from django_pgbroker.domain.backoff import Exponential
-from django_pgbroker.domain.errors import UnknownJobType
+from django_pgbroker.domain.errors import ConfigurationError, UnknownJobType
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.stops import JobStopped
 from django_pgbroker.domain.verdicts import judge_error
@@ -48,6 +48,9 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _READ_BYTES = 262_144
+
+#: So much memory must be left for jobs under the limit.
+_LEAST_ROOM_BYTES = 16 * 1_048_576
 
 #: A child that is idle when its worker goes has so long to close its connections.
 _FAREWELL_SECONDS = 1.0
@@ -114,6 +117,7 @@ class Child:
         if brief.memory_limit_mb and resource:
             limit = brief.memory_limit_mb * 1_048_576
             resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+            _require_room(brief.memory_limit_mb)
 
     # -------------------------------------------------------------------------------------------- the main thread
 
@@ -199,6 +203,21 @@ class Child:
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self._connection.close()
+
+
+def _require_room(limit_mb: int) -> None:
+    """Refuse a limit under which no job could succeed.
+
+    Raises:
+        ConfigurationError: this process fills it already.
+    """
+    try:
+        bytearray(_LEAST_ROOM_BYTES)
+    except MemoryError:
+        raise ConfigurationError(
+            f"PGBROKER['CHILD_MEMORY_LIMIT_MB'] is {limit_mb}, which a child process fills before its first job: "
+            "raise it"
+        ) from None
 
 
 def _finds_job_type(name: str, module: str) -> bool:

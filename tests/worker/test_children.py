@@ -207,3 +207,13 @@ def test_children_that_cannot_start_are_told_of_and_tried_again_ever_more_slowly
     assert "No module named 'tests.no_such_settings'" in caplog.text
     assert len(trial.pool.take_back()) == 2, "nothing has begun"
     assert trial.pool.backlog_size == 0
+
+
+def test_a_memory_limit_that_leaves_no_room_for_a_job_is_a_start_that_fails(make_trial, caplog):
+    trial = make_trial(1, memory_limit_mb=1, settings_module=os.environ["DJANGO_SETTINGS_MODULE"])
+    trial.give("nothing", 1)
+
+    wait_until(lambda: "child.failed_to_start" in caplog.text, "it is told")
+
+    assert "PGBROKER['CHILD_MEMORY_LIMIT_MB'] is 1, which a child process fills" in caplog.text
+    assert [claim.id for claim in trial.pool.take_back()] == [1]

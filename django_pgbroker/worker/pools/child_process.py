@@ -35,6 +35,7 @@ class ChildProcess:
         self.held: dict[int, ClaimedJob] = {}
         self.is_ready = False
         self.is_retired = False
+        self.has_run = False
         self.is_recalled = False
         #: The claim that was given up; the process was killed for it.
         self.doomed_for: int | None = None
@@ -111,8 +112,6 @@ class ChildProcess:
             if not data:
                 raise EOFError
             yield from self._frames.feed(data)
-            if len(data) < _READ_BYTES:
-                return
 
     # -------------------------------------------------------------------------------------------- stops
 
@@ -128,6 +127,11 @@ class ChildProcess:
             self.page.call()
         with suppress(OSError):
             self.process.send_signal(signal.SIGUSR1)
+
+    def hang_up(self) -> None:
+        """It ends by itself when it notices, even in the middle of a handler."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> None:
         """End it and what its handlers have started, at once."""

@@ -2,7 +2,6 @@
 
 import selectors
 import socket
-import subprocess
 import threading
 import time
 from collections import deque
@@ -14,11 +13,11 @@ from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.stops import Stop
 from django_pgbroker.domain.verdicts import interrupt, judge_child_death, release
-from django_pgbroker.runtime.backoff_timer import BackoffTimer
 from django_pgbroker.worker.child_frames import ChildBrief, Frame, pack_object, unpack_completed, unpack_object
 from django_pgbroker.worker.executor import Directory
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.pools.child_process import ChildProcess
+from django_pgbroker.worker.pools.nursery import Nursery
 from django_pgbroker.worker.pools.pool import Running
 
 #: How often it looks at what its children do.
@@ -34,9 +33,6 @@ _SMOOTHING = 0.1
 
 #: The worker waits so long for its first child before it claims jobs.
 _START_SECONDS = 10.0
-
-_FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 30.0
 
 #: What becomes of recalled claims.
 _TO_OTHERS, _TO_QUEUE = b"o", b"q"
@@ -72,7 +68,6 @@ class ChildPool:
         deliver: Callable[[Verdict], None],
     ) -> None:
         self.capacity = capacity
-        self._brief = pack_object(Frame.BRIEF, brief)
         self._directory = directory
         self._heartbeats = heartbeats
         self._find_stop = find_stop
@@ -80,7 +75,8 @@ class ChildPool:
         self._now = now
         self._deliver = deliver
         self._backlog: deque[ClaimedJob] = deque()
-        self._children: list[ChildProcess] = []
+        self._nursery = Nursery(capacity, pack_object(Frame.BRIEF, brief), self._welcome)
+        self._children = self._nursery.children
         self._selector = selectors.DefaultSelector()
         self._bell, self._bell_end = socket.socketpair()
         self._is_rung = False
@@ -88,9 +84,6 @@ class ChildPool:
         self._until: float | None = None
         self._handler_seconds = _WORK_SECONDS
         self._heard_at: dict[int, float] = {}
-        self._pause = BackoffTimer(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
-        self._start_at = 0.0
-        self._is_first_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pgbroker-children", daemon=True)
 
     # -------------------------------------------------------------------------------------------- asked from outside
@@ -101,7 +94,7 @@ class ChildPool:
             end.setblocking(False)
         self._selector.register(self._bell_end, selectors.EVENT_READ, None)
         self._thread.start()
-        self._is_first_over.wait(_START_SECONDS)
+        self._nursery.is_first_over.wait(_START_SECONDS)
 
     def give(self, claims: Sequence[ClaimedJob]) -> None:
         """Add claims to the backlog."""
@@ -156,8 +149,8 @@ class ChildPool:
         return None
 
     def close(self, timeout_seconds: float) -> None:
-        """Let the children go, whatever they do; those that do not within half of the time are killed."""
-        self._until = time.monotonic() + timeout_seconds / 2
+        """Let the children go, whatever they do; those that do not within most of the time are killed."""
+        self._until = time.monotonic() + timeout_seconds * 0.8
         self._ring()
         if self._thread.is_alive():
             self._thread.join(timeout_seconds + _GLANCE_SECONDS)
@@ -182,7 +175,10 @@ class ChildPool:
             except Exception as error:
                 telemetry.error("children.failed", "child processes are not served for a moment", exc_info=error)
                 time.sleep(_GLANCE_SECONDS)
-        self._dismiss(self._until)
+        self._nursery.dismiss(self._until)
+        for end in (self._bell, self._bell_end):
+            end.close()
+        self._selector.close()
 
     def _listen(self, patience_seconds: float) -> None:
         for key, _ in self._selector.select(max(patience_seconds, 0.0)):
@@ -220,9 +216,7 @@ class ChildPool:
             case Frame.RECALL:
                 self._take_recalled(child, *unpack_object(content))
             case Frame.READY:
-                child.is_ready = True
-                self._pause.reset()
-                self._is_first_over.set()
+                self._nursery.note_ready(child)
             case Frame.RETIRED:
                 child.is_retired = True
             case Frame.FAILED:
@@ -230,6 +224,7 @@ class ChildPool:
 
     def _end(self, child: ChildProcess, verdict: Verdict) -> None:
         token = verdict.lease_token
+        self._nursery.note_verdict(child)
         seconds = max(verdict.run_microseconds / 1_000_000, _SHORTEST_SECONDS)
         self._handler_seconds += _SMOOTHING * (seconds - self._handler_seconds)
         if self._heard_at.pop(token, None) is not None:
@@ -282,8 +277,11 @@ class ChildPool:
             if child.process.poll() is not None:
                 self._hear(child)
                 self._bury(child)  # a program that it started may keep the socket open
-        while len(self._children) < self.capacity and now >= self._start_at:
-            self._start_child()
+        self._nursery.replenish()
+
+    def _welcome(self, child: ChildProcess) -> None:
+        child.page.set_clock(self._now())
+        self._selector.register(child.connection, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
 
     def _look_after(self, child: ChildProcess, now: float) -> None:
         if (running := child.running) is None:
@@ -306,49 +304,18 @@ class ChildPool:
             self._heartbeats.beat(token)
         self._heard_at[token] = heard_at
 
-    def _start_child(self) -> None:
-        try:
-            child = ChildProcess(self._brief)
-        except OSError as error:
-            self._note_failed_start(str(error))
-            return
-        child.page.set_clock(self._now())
-        self._children.append(child)
-        self._selector.register(child.connection, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
-        telemetry.debug("child.started", "it gets ready", pid=child.process.pid)
-
-    def _note_failed_start(self, reason: str) -> None:
-        seconds = self._pause.next_seconds()
-        self._start_at = time.monotonic() + seconds
-        message = f"{reason}; again in {seconds:.1f} s, and what waits goes back meanwhile"
-        telemetry.error("child.failed_to_start", message)
-        self._is_first_over.set()
-
     def _bury(self, child: ChildProcess) -> None:
         """Account for what a dead child held: only the job that ran in it has lost anything."""
         if child not in self._children:
             return
-        self._children.remove(child)
         self._selector.unregister(child.connection)
-        child.connection.close()
-        if not child.is_retired:
-            child.kill()
-        with suppress(subprocess.TimeoutExpired):
-            child.process.wait(1.0)
-        running = child.running
+        self._nursery.remove(child)
+        claim = child.running[0] if child.running else None
         self._judge_death(child)
         self._backlog.extendleft(reversed(child.held.values()))
         child.held.clear()
-        if not child.is_ready:
-            self._note_failed_start(
-                child.failure or f"a child process ended {child.describe_end()} before it was ready"
-            )
-        elif not child.is_retired and child.doomed_for is None:
-            job = {"job": running[0].id} if running else {}
-            message = f"it ended {child.describe_end()}; another one takes its place"
-            telemetry.warning("child.died", message, pid=child.process.pid, **job)
-        if self._until is None and time.monotonic() >= self._start_at:
-            self._start_child()
+        self._nursery.explain(child, claim)
+        self._nursery.replenish()
 
     def _judge_death(self, child: ChildProcess) -> None:
         if (running := child.running) is None or child.held.pop(running[1].token, None) is None:
@@ -363,20 +330,3 @@ class ChildPool:
         ran = int((time.monotonic() - begun_at) * 1_000_000)
         policy = self._directory.job_types[claim.job_type_id].retry_policy
         self._deliver(judge_child_death(claim, child.describe_end(), ran, policy))
-
-    def _dismiss(self, until: float) -> None:
-        """The end: a child whose socket closes ends by itself, even in the middle of a handler."""
-        for child in self._children:
-            with suppress(OSError):
-                child.connection.shutdown(socket.SHUT_RDWR)
-        for child in self._children:
-            try:
-                child.process.wait(max(until - time.monotonic(), 0.0))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                with suppress(subprocess.TimeoutExpired):
-                    child.process.wait(1.0)
-            child.connection.close()
-        for end in (self._bell, self._bell_end):
-            end.close()
-        self._selector.close()

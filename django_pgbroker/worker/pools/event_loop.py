@@ -66,7 +66,7 @@ class EventLoopPool:
         self._running: dict[int, _Entry] = {}
         self._hung: dict[int, _Entry] = {}
         self._statements = StatementCanceller()
-        self._threads = SyncThreads(sync_threads, self._statements)
+        self._threads = SyncThreads(sync_threads, self._statements, lambda token: token in self._running)
         self._sensitive_context = ThreadSensitiveContext()
         SyncToAsync.context_to_thread_executor[self._sensitive_context] = self._threads.sensitive
         self._loops: list[LoopThread] = []
@@ -206,8 +206,9 @@ class EventLoopPool:
         token = entry.claim.lease_token
         job_token.set(token)
         verdict = await self._execute(entry.claim)
+        is_heard = self._running.pop(token, None) is not None
         self._threads.leave(token)
-        if self._running.pop(token, None) is None:
+        if not is_heard:
             self._hung.pop(token, None)
         else:
             self._deliver(verdict)

@@ -136,10 +136,12 @@ class SyncThreads:
     Args:
         count: of threads that keep connections; as many more, without, serve ``asyncio.to_thread``.
         statements: ends what their connections wait for.
+        is_running: whether the job of a token is: what it left behind after its end has no home any more.
     """
 
-    def __init__(self, count: int, statements: StatementCanceller) -> None:
+    def __init__(self, count: int, statements: StatementCanceller, is_running: Callable[[int], bool]) -> None:
         self._statements = statements
+        self._is_running = is_running
         self._homes = [_SyncThread(f"pgbroker-sync-{each}", keeps_connections=True) for each in range(count)]
         self._others = [_SyncThread(f"pgbroker-loose-{each}", keeps_connections=False) for each in range(count)]
         self._home_of: dict[int, _SyncThread] = {}
@@ -153,22 +155,29 @@ class SyncThreads:
         """Run it in the thread of the current job, which it gets with its first call."""
         token = job_token.get()
         if (home := self._home_of.get(token)) is None:
-            home = self._home_of[token] = min(self._homes, key=lambda thread: thread.load)
-            home.load += 1
-        self._callers.add(token)
+            home = min(self._homes, key=lambda thread: thread.load)
+            if self._is_running(token):
+                self._home_of[token] = home
+                home.load += 1
+        self._note_caller(token)
         call = _Call(token, Future(), function)
         home.submit(call)
         return call.future
 
     def call_elsewhere(self, function: Callable[[], Any]) -> Future[Any]:
         """Run it in the thread that has least to do."""
+        token = job_token.get()
         thread = min(self._others, key=lambda thread: thread.load)
         thread.load += 1
-        self._callers.add(job_token.get())
-        call = _Call(job_token.get(), Future(), function)
+        self._note_caller(token)
+        call = _Call(token, Future(), function)
         call.future.add_done_callback(lambda _: thread.end_call())
         thread.submit(call)
         return call.future
+
+    def _note_caller(self, token: int) -> None:
+        if self._is_running(token):
+            self._callers.add(token)
 
     def leave(self, token: int) -> None:
         """The job has ended; a thread that is still in one of its calls is told to stop, and replaced."""
