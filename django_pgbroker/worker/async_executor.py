@@ -37,6 +37,13 @@ class AsyncExecutor(Executor):
 
     def _explain(self, claim: ClaimedJob, error: BaseException) -> BaseException:
         """A task that ends as cancelled while its job should stop has stopped; any other one has failed."""
-        if isinstance(error, CancelledError) and (stop := self._link.find_stop(claim.lease_token)):
+        if _is_end_of_tasks(error) and (stop := self._link.find_stop(claim.lease_token)):
             return JobStopped(stop).with_traceback(error.__traceback__)
         return error
+
+
+def _is_end_of_tasks(error: BaseException) -> bool:
+    """Whether nothing else was raised but what ends a task, in the handler or in a group of tasks of it."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split((CancelledError, JobStopped))[1] is None
+    return isinstance(error, CancelledError)

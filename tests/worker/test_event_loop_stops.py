@@ -9,6 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from django_pgbroker.domain.states import Outcome
+from django_pgbroker.domain.stops import Stop, StopKind
 from tests.maintenance.waiting import wait_until
 from tests.worker.loop_trials import CANCELLED, TIMED_OUT, make_trial, statement
 
@@ -71,6 +72,27 @@ def test_a_handler_that_awaits_ends_at_the_first_call_and_its_thread_is_free_aga
     assert trial.take()[0].outcome is Outcome.COMPLETED
     wait_until(lambda: trial.pool.hung_count == 0, "no thread is left")
     assert rows.one("select count(*) from pg_stat_activity where query = 'select pg_sleep(60)'") == 0
+
+
+def test_a_handler_whose_tasks_notice_the_stop_has_stopped_and_not_failed(make_trial):
+    async def notice(ctx):
+        while not ctx.should_stop():
+            await asyncio.sleep(0.01)
+        ctx.raise_if_stopped()
+
+    async def handler(ctx):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(notice(ctx))
+            group.create_task(asyncio.sleep(60))
+
+    trial = make_trial(handler)
+    trial.give(1)
+    wait_until(trial.pool.running_ids, "it runs")
+    trial.link.stop = Stop(StopKind.DRAINING, "the worker had to stop")
+    trial.link.stopping.add(10)
+
+    [verdict] = trial.take()
+    assert (verdict.outcome, verdict.reason) == (Outcome.INTERRUPTED, "the worker had to stop")
 
 
 def test_a_stop_of_one_job_leaves_the_statement_of_another_in_the_same_thread_alone(broker_database, make_trial, rows):

@@ -227,8 +227,7 @@ class ChildPool:
         self._nursery.note_verdict(child)
         seconds = max(verdict.run_microseconds / 1_000_000, _SHORTEST_SECONDS)
         self._handler_seconds += _SMOOTHING * (seconds - self._handler_seconds)
-        if self._heard_at.pop(token, None) is not None:
-            self._heartbeats.end(token)
+        self._forget_heartbeat(token)
         if child.held.pop(token, None) is not None:
             self._deliver(verdict)
 
@@ -240,6 +239,10 @@ class ChildPool:
                 self._deliver(release(claim))
         else:
             self._backlog.extendleft(claims)  # the last comes first
+
+    def _forget_heartbeat(self, token: int) -> None:
+        if self._heard_at.pop(token, None) is not None:
+            self._heartbeats.end(token)
 
     # -------------------------------------------------------------------------------------------- claims to children
 
@@ -311,6 +314,8 @@ class ChildPool:
         self._selector.unregister(child.connection)
         self._nursery.remove(child)
         claim = child.running[0] if child.running else None
+        if child.doomed_for is not None:
+            self._forget_heartbeat(child.doomed_for)
         self._judge_death(child)
         self._backlog.extendleft(reversed(child.held.values()))
         child.held.clear()
@@ -321,8 +326,7 @@ class ChildPool:
         if (running := child.running) is None or child.held.pop(running[1].token, None) is None:
             return
         claim, (token, begun_at) = running
-        if self._heard_at.pop(token, None) is not None:
-            self._heartbeats.end(token)
+        self._forget_heartbeat(token)
         if child.doomed_for is not None:
             # it had begun when its child was killed for the job before it
             self._deliver(interrupt(claim, "its child process was killed because of another job"))
