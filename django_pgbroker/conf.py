@@ -104,6 +104,20 @@ class Settings:
         "Whether a running job that its worker does not stop, long after its time-out, is taken back from it; else it "
         "is only told in the log.",
     )
+    async_database_threads: int = _setting(
+        5, "The jobs on a worker's event loop share so many threads, each with connections of its own, for sync code "
+        "and Django's `a…` methods.",
+        1, 100,
+    )  # fmt: skip
+    child_memory_limit_mb: int | None = _setting(
+        None,
+        "Most memory (`RLIMIT_DATA`) of a child process; a handler that wants more fails with `MemoryError`, and the "
+        "child is replaced. `None` sets no limit.",
+        64, 1_048_576, is_optional=True,
+    )  # fmt: skip
+    child_max_jobs: int | None = _setting(
+        None, "A child process is replaced after so many jobs. `None`: never.", 1, 1_000_000_000, is_optional=True
+    )
     drain_seconds: float = _setting(30, "A stopping worker lets its jobs run for this long.", 0, 86_400)
     poll_min_seconds: float = _setting(0.01, "Shortest pause between two looks for work.", 0.001, 60)
     poll_max_seconds: float = _setting(5, "Longest pause between two looks for work.", 0.01, 3_600)

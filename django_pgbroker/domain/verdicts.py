@@ -196,6 +196,31 @@ def judge_overdue(job: OverdueJob, retry_policy: RetryPolicy, choose: Callable[[
     return _wait(timed_out, _as_seconds(retry_policy.delay_seconds(job.attempt, choose)))
 
 
+def judge_child_death(
+    claim: ClaimedJob,
+    cause: str,
+    run_microseconds: int,
+    retry_policy: RetryPolicy,
+    choose: Callable[[], float] = random.random,
+) -> Verdict:
+    """The verdict of a job whose child process died under it: the attempt is spent, as with a worker that dies.
+
+    Args:
+        claim: the job that ran.
+        cause: how the child ended, as ``by signal 9 (SIGKILL)``.
+        run_microseconds: how long it ran.
+        retry_policy: the delays of this job type.
+        choose: draws the jitter, between 0 and 1.
+    """
+    lost = Verdict(
+        claim.id, claim.lease_token, Outcome.LOST, JobState.DEAD, 0.0, run_microseconds,
+        reason=sanitise_text(f"its child process ended {cause}", REASON_LIMIT),
+    )  # fmt: skip
+    if claim.attempt >= claim.max_attempts:
+        return lost
+    return _wait(lost, _as_seconds(retry_policy.delay_seconds(claim.attempt, choose)))
+
+
 def release(claim: ClaimedJob) -> Verdict:
     """The verdict of a claim that never began: back to the queue as if it had not been claimed."""
     return Verdict(claim.id, claim.lease_token, Outcome.RELEASED, JobState.PENDING)

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import connections
 
 from django_pgbroker.domain.errors import ConfigurationError
+from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.store.connection_limits import ConnectionLimit, find_connection_limits
 from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.worker.options import WorkerOptions
@@ -49,8 +50,9 @@ class Budget:
             return
         raise ConfigurationError(
             f"this needs up to {self.needed:,} connections, and {_describe(least)} allows {least.allowed:,}: "
-            f"lower --processes or --concurrency, {_WAY_UP[least.kind].format(name=least.name)}, or let the slots "
-            "share a few by OPTIONS['pool'] in DATABASES"
+            "lower --processes or --concurrency (or --child-processes), "
+            f"{_WAY_UP[least.kind].format(name=least.name)}, or "
+            "let the slots share a few by OPTIONS['pool'] in DATABASES"
         )
 
     def warning(self) -> str:
@@ -91,8 +93,9 @@ def make_budget(
     alias, settings = options.database, options.settings
     pool = connections[alias].settings_dict["OPTIONS"].get("pool")
     needed = count_connections(
-        options.concurrency,
+        _count_slots(options),
         processes,
+        children=options.child_processes if ExecutorKind.PROCESS in options.kinds else 0,
         has_listener=settings.listen and settings.listening_alias(alias) == alias,
         has_maintenance=with_maintenance,
         pool=pool,
@@ -105,6 +108,7 @@ def count_connections(
     concurrency: int,
     processes: int = 1,
     *,
+    children: int = 0,
     has_listener: bool,
     has_maintenance: bool,
     pool: Mapping[str, Any] | bool | None = None,
@@ -112,18 +116,28 @@ def count_connections(
     """The most connections of so many processes to the database with the jobs.
 
     Args:
-        concurrency: slots of each process; a handler holds one connection of Django's.
+        concurrency: threads of each process in which handlers use the database; each holds one connection of Django's.
         processes: how many run.
+        children: child processes of each, which hold one connection each, or a pool.
         has_listener: whether they LISTEN.
         has_maintenance: whether the first of them run the duties.
         pool: ``OPTIONS["pool"]`` of the alias.
     """
-    of_one = _ALWAYS + has_listener + _count_of_handlers(concurrency, pool)
+    of_handlers = _count_of_handlers(concurrency, pool) + children * _count_of_handlers(1, pool)
+    of_one = _ALWAYS + has_listener + of_handlers
     return processes * of_one + (min(processes, DUTY_PROCESSES) if has_maintenance else 0)
 
 
+def _count_slots(options: WorkerOptions) -> int:
+    """Threads of one process in which handlers use the database; those of an event loop share a few."""
+    threads = options.concurrency if ExecutorKind.THREAD in options.kinds else 0
+    if ExecutorKind.ASYNC not in options.kinds:
+        return threads
+    return threads + min(options.async_concurrency, options.settings.async_database_threads)
+
+
 def _count_of_handlers(concurrency: int, pool: Mapping[str, Any] | bool | None) -> int:
-    if not pool:
+    if not pool or not concurrency:
         return concurrency
     sizes = pool if isinstance(pool, Mapping) else {}
     least: int = sizes.get("min_size", _POOL_SIZE)

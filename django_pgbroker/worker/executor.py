@@ -24,7 +24,7 @@ from django_pgbroker.worker.atomic import run_atomic
 from django_pgbroker.worker.context import JobContext, make_context, running_job
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
-from django_pgbroker.worker.interruption import Interruptible
+from django_pgbroker.worker.interruption import Region
 from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.middleware import load_chain
 from django_pgbroker.worker.start_signal import tell_started
@@ -74,7 +74,7 @@ class Executor:
         self._heartbeats = heartbeats
         self._chain = load_chain()
 
-    def execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
+    def execute(self, claim: ClaimedJob, region: Region) -> Verdict:
         """Run the handler of ``claim`` and return its verdict. Never raises.
 
         Args:
@@ -91,7 +91,7 @@ class Executor:
         finally:
             self._heartbeats.end(claim.lease_token)
 
-    def _run(self, job_type: JobType, claim: ClaimedJob, region: Interruptible, started: float) -> Verdict:
+    def _run(self, job_type: JobType, claim: ClaimedJob, region: Region, started: float) -> Verdict:
         try:
             drop_dead_connections()
             if job_type.is_atomic:
@@ -108,9 +108,9 @@ class Executor:
                 )
             return self._judge_value(job_type, claim, started, value)
         except BaseException as error:
-            return self._judge(job_type, claim, error, _microseconds_since(started))
+            return self._judge(job_type, claim, error, microseconds_since(started))
 
-    def _run_atomic(self, job_type: JobType, claim: ClaimedJob, region: Interruptible, started: float) -> Verdict:
+    def _run_atomic(self, job_type: JobType, claim: ClaimedJob, region: Region, started: float) -> Verdict:
         call = partial(self._call, job_type, claim)
         judge = partial(self._judge_value, job_type, claim, started)
         try:
@@ -126,31 +126,32 @@ class Executor:
     def _judge_value(self, job_type: JobType, claim: ClaimedJob, started: float, value: Any) -> Verdict:
         if not job_type.store_result:
             value = None
-        verdict = judge_result(claim, value, _microseconds_since(started), self._result_limit)
+        verdict = judge_result(claim, value, microseconds_since(started), self._result_limit)
         if verdict.reason:
             telemetry.warning("result.not_stored", verdict.reason, job=claim.id, job_type=job_type.name)
         return verdict
 
     def _call(self, job_type: JobType, claim: ClaimedJob) -> Any:
         """Runs in a context of its own: what a handler activates or sets does not reach the next job."""
+        arguments, get_context = self._prepare(job_type, claim)
+        tell_started(job_type, get_context)
+        limits = job_type.session_limits
+        with limit_sessions(limits) if limits else nullcontext():
+            if self._chain:
+                return refuse_unrun(self._chain.run(job_type, get_context(), arguments))
+            handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
+            return refuse_unrun(handler(**arguments))
+
+    def _prepare(self, job_type: JobType, claim: ClaimedJob) -> tuple[dict[str, Any], Callable[[], JobContext]]:
+        """The arguments of the handler, and its context; the job is what runs here from now on."""
         if claim.arguments is None:
             raise PayloadMissing(f"job {claim.id} has no row in pgbroker.job_payload")
-        arguments = json.loads(claim.arguments)
+        arguments: dict[str, Any] = json.loads(claim.arguments)
         get_context = cache(lambda: self._context_of(job_type, claim))
         if job_type.takes_context:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
-        tell_started(job_type, get_context)
-        limits = job_type.session_limits
-        with limit_sessions(limits) if limits else nullcontext():
-            value = self._call_handler(job_type, get_context, arguments)
-        return _check_ran(value)
-
-    def _call_handler(self, job_type: JobType, get_context: Callable[[], JobContext], arguments: dict[str, Any]) -> Any:
-        if self._chain:
-            return self._chain.run(job_type, get_context(), arguments)
-        handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
-        return handler(**arguments)
+        return arguments, get_context
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
@@ -200,8 +201,12 @@ class Executor:
         return stop is not None and stop.kind in _FORCED
 
 
-def _check_ran(value: Any) -> Any:
-    """What the handler returned, unless that would still have to be run."""
+def refuse_unrun(value: Any) -> Any:
+    """What a handler returned.
+
+    Raises:
+        NothingRan: it would still have to be run.
+    """
     if isinstance(value, _UNRUN):
         if isinstance(value, CoroutineType):
             value.close()
@@ -224,5 +229,6 @@ def _tell(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseExc
         )
 
 
-def _microseconds_since(started: float) -> int:
+def microseconds_since(started: float) -> int:
+    """How long ago ``perf_counter`` said this."""
     return int((perf_counter() - started) * 1_000_000)

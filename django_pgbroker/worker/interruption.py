@@ -6,8 +6,19 @@ CPython delivers such an exception between two bytecodes: a loop in Python ends,
 import ctypes
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from django_pgbroker.domain.stops import JobStopped, Stop
+
+
+class Region(Protocol):
+    """Where a handler runs: told by the executor, so that nothing is thrown at any other moment."""
+
+    def enter(self) -> None:
+        """The handler begins."""
+
+    def leave(self) -> None:
+        """The handler has ended: from here on nothing is thrown."""
 
 
 class Interruptible:
@@ -40,10 +51,15 @@ class Interruptible:
                 continue
             return
 
-    def throw(self, stop: Stop) -> bool:
-        """Have ``JobStopped`` raised in the handler as soon as its thread runs Python; False when none runs."""
+    def throw(self, stop: Stop, is_due: Callable[[], bool] = lambda: True) -> bool:
+        """Have ``JobStopped`` raised in the handler as soon as its thread runs Python; False when none runs.
+
+        Args:
+            stop: why.
+            is_due: asked while the handler cannot leave: whether it is still the one that is meant.
+        """
         with self._lock:
-            if self._thread_id is None:
+            if self._thread_id is None or not is_due():
                 return False
             self._is_thrown = True
             _set_exception(self._thread_id, _make_thrown(stop))

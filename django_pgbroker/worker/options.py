@@ -8,7 +8,7 @@ from django_pgbroker.conf import Settings, get_settings
 from django_pgbroker.domain.errors import InvalidOption
 from django_pgbroker.domain.executor_kinds import ExecutorKind, choose_executor
 from django_pgbroker.domain.names import check_queue_name
-from django_pgbroker.registry import JobType
+from django_pgbroker.registry import JobType, registry
 from django_pgbroker.worker.type_choice import choose_names
 
 MOST_SLOTS = 1000
@@ -17,12 +17,20 @@ MOST_CHILDREN = 64
 MOST_WEIGHT = 1000
 
 
+_PLACES = {ExecutorKind.THREAD: "slots", ExecutorKind.ASYNC: "tasks", ExecutorKind.PROCESS: "child processes"}
+
+
 @dataclass(frozen=True)
 class QueueShare:
     """A queue that a worker serves, and its weight beside the others."""
 
     name: str
     weight: int = 1
+
+
+def count_children() -> int:
+    """How many child processes a worker has where nothing else is said: as many as there are processors."""
+    return min(os.cpu_count() or 1, MOST_CHILDREN)
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class WorkerOptions:
     queues: tuple[QueueShare, ...]
     concurrency: int = 10
     async_concurrency: int = 100
-    child_processes: int = field(default_factory=lambda: min(os.cpu_count() or 1, MOST_CHILDREN))
+    child_processes: int = field(default_factory=count_children)
     database: str = field(default_factory=lambda: get_settings().database)
     until_empty: bool = False
     types: tuple[str, ...] = ()
@@ -95,6 +103,22 @@ class WorkerOptions:
         if self.is_strict:
             return ", then ".join(share.name for share in self.queues)
         return ", ".join(f"{share.name} (weight {share.weight})" for share in self.queues)
+
+    @property
+    def kinds(self) -> list[ExecutorKind]:
+        """The kinds of executors that some job type needs here; threads where no job type is known."""
+        job_types = [registry.get(name) for name in self.job_type_names()]
+        needed = {self.kind_of(job_type, share.name) for job_type in job_types for share in self.queues}
+        return [kind for kind in ExecutorKind if kind in needed] or [ExecutorKind.THREAD]
+
+    @property
+    def capacity(self) -> int:
+        """How many handlers run at once, in whatever way."""
+        return sum(map(self.capacity_of, self.kinds))
+
+    def describe_capacity(self) -> str:
+        """How many handlers run at once for people, as ``10 slots, 100 tasks, 2 child processes``."""
+        return ", ".join(f"{self.capacity_of(kind)} {_PLACES[kind]}" for kind in self.kinds)
 
     def kind_of(self, job_type: JobType, queue: str) -> ExecutorKind:
         """Where the jobs of one type in one queue run."""

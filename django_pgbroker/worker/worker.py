@@ -7,42 +7,27 @@ import django.db
 import psycopg
 
 from django_pgbroker import telemetry
-from django_pgbroker.domain.executor_kinds import ExecutorKind
-from django_pgbroker.domain.records import ClaimedJob, Verdict
+from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.states import JobState, Outcome
-from django_pgbroker.domain.verdicts import release
 from django_pgbroker.runtime.announcer import announce
-from django_pgbroker.runtime.listener import make_listener
 from django_pgbroker.runtime.signal_sender import flush_signals
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.busy_pace import BusyPace
 from django_pgbroker.worker.doubt import LateTurns, settle_doubt
-from django_pgbroker.worker.drain import Drain, hand_back_waiting
-from django_pgbroker.worker.executor import Executor
-from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
-from django_pgbroker.worker.holdings import Holdings
-from django_pgbroker.worker.interruption import Interruptible
+from django_pgbroker.worker.drain import hand_back_waiting
+from django_pgbroker.worker.forks import protect_forks
 from django_pgbroker.worker.job_signals import tell_ended
 from django_pgbroker.worker.lane import Look
-from django_pgbroker.worker.lease_keeper import LeaseKeeper
-from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT, LeaseTrust, LeaseWatchdog
-from django_pgbroker.worker.mailbox import TURN_LIMIT, Mailbox, Wake
+from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
+from django_pgbroker.worker.mailbox import TURN_LIMIT, Wake
 from django_pgbroker.worker.middleware import require_middleware
-from django_pgbroker.worker.news import News
 from django_pgbroker.worker.options import WorkerOptions
 from django_pgbroker.worker.outage import Outage
-from django_pgbroker.worker.overseer import Overseer
-from django_pgbroker.worker.pools.pool import Pool
-from django_pgbroker.worker.pools.pools import Pools
-from django_pgbroker.worker.pools.threads import ThreadPool
-from django_pgbroker.worker.progress_board import ProgressBoard
+from django_pgbroker.worker.parts import Callbacks, Parts, Shared
 from django_pgbroker.worker.recycling import RECYCLED, Recycling
 from django_pgbroker.worker.session import Session, open_session
-from django_pgbroker.worker.stations import make_stations
-from django_pgbroker.worker.stops import Stops
 from django_pgbroker.worker.turn import Found, TurnReport, take_safe_turn
 from django_pgbroker.worker.vitals import Vitals
-from django_pgbroker.worker.worker_link import WorkerLink
 
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
@@ -69,29 +54,26 @@ class Worker:
         self._on_beat = on_beat
         self._on_lapse = on_lapse
         self.stopping = Stopping(on_change=self._note_stopping)
-        self._mailbox = Mailbox()
-        self._holdings = Holdings()
+        self._shared = Shared(self.stopping)
+        self._mailbox, self._holdings = self._shared.mailbox, self._shared.holdings
         #: Claims of the last turn that this process has not taken in yet.
         self._found: list[Found] = []
         self._outage = Outage()
         self._late_turns = LateTurns()
         self._busy_pace = BusyPace()
-        self._heartbeats = HandlerHeartbeats()
-        self._stops = Stops()
         self._recycling = Recycling(
             options.max_jobs, options.max_memory_mb, options.max_hung or max(1, options.concurrency // 2)
         )
         self.vitals = Vitals(options.name, self.stopping.drain.is_set, lambda: self._outage.is_on)
-        self._board = ProgressBoard()
         self._session: Session | None = None
         #: Handlers that had not ended when ``run`` returned; their jobs have been handed back.
         self.left_running = 0
-        self._news: News | None = None
+        self._parts: Parts | None = None
 
     @property
     def is_ordered_away(self) -> bool:
         """Whether it ends because an operator asked it to, by its row in the database."""
-        return self._news is not None and self._news.is_ordered_away
+        return self._parts is not None and self._parts.news.is_ordered_away
 
     def run(self) -> int:
         """Work until stopped, or until the queues are empty where the options say so.
@@ -109,12 +91,12 @@ class Worker:
         session = self._open_session()
         if session is None:
             return 0
-        self._start(session)
+        parts = self._start(session)
         try:
             while not self._is_done(session):
                 self._work_once(session)
         finally:
-            self._finish(session)
+            self._finish(session, parts)
         if self._trust.is_given_up:
             return LEASES_NOT_KEPT
         if self.stopping.abort.is_set() or self._drain.has_left_something:
@@ -131,88 +113,26 @@ class Worker:
                 self._wait_for_database(error)
         return None
 
-    def _start(self, session: Session) -> None:
-        options, settings = self.options, self.options.settings
+    def _start(self, session: Session) -> Parts:
+        callbacks = Callbacks(self._on_beat, self._on_lapse, self._may_begin)
         self._session = session
-        self._pools = self._make_pools(session)
-        self._news = news = News(
-            holdings=self._holdings,
-            stops=self._stops,
-            mailbox=self._mailbox,
-            stopping=self.stopping,
-            job_types=session.directory.job_types,
-            beat_now=lambda: self._keeper.beat_now(),  # noqa: PLW0108 - made below
-            look_now=lambda: self._overseer.look_now(),  # noqa: PLW0108
-        )
-        self._keeper = LeaseKeeper(
-            options.database,
-            session.worker_id,
-            options.name,
-            lease_seconds=settings.lease_seconds,
-            heartbeat_seconds=settings.heartbeat_seconds,
-            held=lambda: self._heartbeats.leave_out_stalled(self._holdings.claims),
-            running_ids=self._pools.running_ids,
-            on_lost=news.note_lost,
-            on_cancelled=news.note_cancelled,
-            on_orders=news.obey,
-            clock=session.clock,
-            is_draining=self.stopping.drain.is_set,
-            on_beat=self._on_beat,
-        )
-        link = WorkerLink(
-            stops=self._stops,
-            holdings=self._holdings,
-            heartbeats=self._heartbeats,
-            stopping=self.stopping,
-            keeper=self._keeper,
-            clock=session.clock,
-            board=self._board,
-        )
-        self._executor = Executor(session.directory, settings.result_limit_bytes, link, self._heartbeats)
-        self._stations = make_stations(session, options, self._pools)
-        self._overseer = Overseer(
-            self._pools,
-            self._stops,
-            session.clock,
-            grace_seconds=settings.stop_grace_seconds,
-            judge=self._executor.judge_abandoned,
-            deliver=self._mailbox.put,
-        )
-        self._trust = LeaseTrust(self._keeper, settings.heartbeat_seconds)
-        self._watchdog = LeaseWatchdog(self._keeper, self._pools.running_ids, self._on_lapse)
-        self._drain = Drain(
-            self.stopping,
-            self._holdings,
-            self._pools,
-            self._keeper,
-            seconds=settings.drain_seconds,
-            most_interruptions=lambda claim: session.directory.job_types[claim.job_type_id].max_interruptions,
-        )
-        self._listener = make_listener(settings, options.database, options.name, news.hear)
-        self.vitals.attach(session.worker_id, self._keeper, self._pools.running_ids)
-        self._pools.start()
-        self._overseer.start()
-        self._keeper.start()
-        self._watchdog.start()
-        if self._listener:
-            self._listener.start()
+        self._parts = parts = Parts(session, self.options, self._shared, callbacks)
+        self._keeper, self._pools, self._stations = parts.keeper, parts.pools, parts.stations
+        self._trust, self._drain = parts.trust, parts.drain
+        self.vitals.attach(session.worker_id, parts.keeper, parts.pools.running_ids)
+        protect_forks()
+        parts.start()
+        return parts
 
-    def _finish(self, session: Session) -> None:
-        self._keeper.stop()
-        if self._listener:
-            self._listener.stop()
-        self._overseer.stop()
-        self._pools.close(timeout_seconds=1.0)
-        self.left_running = len(self._pools.running_ids()) + self._pools.hung_count
+    def _finish(self, session: Session, parts: Parts) -> None:
         patience = 1.0 if self._outage.is_on else 5.0
-        self._keeper.join(patience)
-        self._watchdog.stop()
+        self.left_running = parts.stop(patience)
         try:
             session.end("aborted" if self.stopping.abort.is_set() else "stopped")
         except psycopg.Error:
             session.close()
-        if self._listener:
-            self._listener.join(patience)
+        if parts.listener:
+            parts.listener.join(patience)
         flush_signals(patience)
         telemetry.info("worker.stopped", "good-bye", worker=session.worker_id)
 
@@ -270,7 +190,7 @@ class Worker:
     def _run_turn(self, session: Session) -> None:
         """Send what is due, and take in the claims of the turn before while the server works on it."""
         verdicts = self._holdings.begin_turn(TURN_LIMIT)
-        reports = self._board.take(verdicts)
+        reports = self._shared.board.take(verdicts)
         try:
             if not verdicts:
                 self._take_in(session)
@@ -280,9 +200,9 @@ class Worker:
             report = take_safe_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False), reports)
         except BaseException:
             self._holdings.abandon_turn()
-            self._board.put_back()
+            self._shared.board.put_back()
             raise
-        self._board.settle(report.progressed)
+        self._shared.board.settle(report.progressed)
         self._note_turn(session, report)
         self._take_in(session)
         self._found = report.found
@@ -306,9 +226,9 @@ class Worker:
         woken = set(report.woken_queues)
         ended = self._holdings.end_turn(report.acknowledged)
         self._recycling.note_ended(sum(verdict.outcome is not Outcome.RELEASED for verdict, _ in ended))
-        tell_ended(ended, session.directory, refused=report.acknowledged.stale, stops=self._stops)
+        tell_ended(ended, session.directory, refused=report.acknowledged.stale, stops=self._shared.stops)
         for verdict, claim in ended:
-            self._stops.forget(claim.lease_token)
+            self._shared.stops.forget(claim.lease_token)
             if verdict.next_state < JobState.COMPLETED:
                 session.expect(claim.queue_id, now + verdict.delay_seconds)
             if verdict.next_state is JobState.PENDING:
@@ -337,21 +257,13 @@ class Worker:
             self._holdings.add(found.claims)
             self._stations.give(found.look.lane, found.claims)
 
-    # -------------------------------------------------------------------------------------------- asked by the slots
+    # -------------------------------------------------------------------------------------------- asked by others
 
-    def _execute(self, claim: ClaimedJob, region: Interruptible) -> Verdict:
-        """In a slot: begin a claim, or hand it back where others may have it, or its handler would find no database."""
+    def _may_begin(self, claim: ClaimedJob) -> bool:
+        """Whether a claim may begin: not where others may have it, nor while its handler would find no database."""
         if self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token):
-            return release(claim)
-        return self._executor.execute(claim, region) if self._recycling.may_begin() else release(claim)
-
-    def _make_pools(self, session: Session) -> Pools:
-        """A pool of each kind that some job type needs."""
-        pools: dict[ExecutorKind, Pool] = {}
-        for kind in {lane.kind for lane in session.lanes}:
-            capacity = self.options.capacity_of(kind)
-            pools[kind] = ThreadPool(capacity, self._execute, self._mailbox.put)
-        return Pools(pools)
+            return False
+        return self._recycling.may_begin()
 
     # -------------------------------------------------------------------------------------------- wakes
 

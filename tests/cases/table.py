@@ -9,7 +9,6 @@ from tests.cases.case import (
     LIMITS,
     MODES,
     OPERATOR,
-    PROCESSES,
     SCHEDULES,
     TENANCY,
     UNIQUENESS,
@@ -77,8 +76,7 @@ CASES: dict[str, Case] = {
     ),
     "B042": Case(
         "connections cross a fork",
-        ("runtime/test_announcer.py::test_a_forked_child_announces_by_itself_and_leaves_the_parents_connection_alone",),
-        PROCESSES,
+        ("cases/test_b042_fork.py::test_b042_a_hundred_jobs_that_fork_and_ask_the_database_all_complete",),
     ),
     "B043": Case(
         "an idle connection is dropped",

@@ -64,7 +64,7 @@ def stubborn():
     time.sleep(LIMIT_SECONDS)
 
 
-@job("scenario.stubborn_async", retry=Constant(0))
+@job("scenario.stubborn_async", retry=Constant(0), executor="thread")
 async def stubborn_async():
     await sync_to_async(tell)("begun")
     await asyncio.sleep(LIMIT_SECONDS)

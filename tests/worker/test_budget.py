@@ -49,13 +49,51 @@ def test_a_pool_bounds_the_connections_of_the_handlers(pool, concurrency, handle
     assert count_connections(concurrency, has_listener=True, has_maintenance=False, pool=pool) == 4 + handlers
 
 
+@pytest.mark.parametrize(
+    ("pool", "slots", "children", "handlers"),
+    [(None, 10, 4, 14), (None, 0, 4, 4), ({"min_size": 2, "max_size": 6}, 10, 4, 6 + 4 * 2), (True, 0, 2, 2 * 4)],
+)
+def test_each_child_process_has_a_connection_or_a_pool_of_its_own(pool, slots, children, handlers):
+    counted = count_connections(slots, children=children, has_listener=False, has_maintenance=False, pool=pool)
+    assert counted == 3 + handlers
+
+
+def test_executors_that_no_job_type_needs_are_not_counted(broker_database, declare, settings):
+    settings.PGBROKER = {"QUEUES": {"own": {}}, "ASYNC_DATABASE_THREADS": 3, "DEFAULT_QUEUE": "own"}
+
+    @declare(executor="thread")
+    def in_a_thread(): ...
+
+    @declare()
+    async def on_a_loop(): ...
+
+    @declare(executor="process")
+    def in_a_child(): ...
+
+    def needed(*names):
+        options = WorkerOptions(
+            parse_queues("own"),
+            10,
+            async_concurrency=100,
+            child_processes=4,
+            types=tuple(f"tests.{each}" for each in names),
+        )
+        return make_budget(options, with_maintenance=False, asks_limits=False).needed - 4, options.describe_capacity()
+
+    assert needed("in_a_thread") == (10, "10 slots")
+    assert needed("on_a_loop") == (3, "100 tasks")
+    assert needed("in_a_child") == (4, "4 child processes")
+    assert needed("in_a_thread", "on_a_loop", "in_a_child") == (17, "10 slots, 100 tasks, 4 child processes")
+
+
 def test_what_no_limit_could_grant_is_refused_with_the_narrowest_one_and_the_way_out():
     Budget(20, [SERVER, ROLE, DATABASE]).check()
     with pytest.raises(ConfigurationError) as refusal:
         Budget(21, [SERVER, ROLE, DATABASE]).check()
     text = str(refusal.value)
     assert "up to 21 connections, and the role 'shop' allows 20" in text
-    assert "lower --processes or --concurrency, raise the connection limit of the role 'shop'" in text
+    assert "lower --processes or --concurrency" in text
+    assert "raise the connection limit of the role 'shop'" in text
     assert "OPTIONS['pool']" in text
     with pytest.raises(ConfigurationError, match="the server allows 97: .* raise max_connections of the server"):
         Budget(98, [SERVER]).check()
@@ -95,7 +133,7 @@ def test_the_server_tells_its_limit_and_what_others_use(broker_database, rows):
 
 
 def test_behind_a_pooler_the_limits_are_not_asked(broker_database, django_assert_num_queries):
-    options = WorkerOptions(parse_queues("default"), 10)
+    options = WorkerOptions(parse_queues("default"), 10, types=("documents.*",))
     with django_assert_num_queries(0):
         assert make_budget(options, with_maintenance=True, asks_limits=False) == Budget(15)
     with django_assert_num_queries(1):

@@ -126,7 +126,7 @@ def test_a_job_that_is_cancelled_while_it_runs(declare, start, heard, gate, rows
     worker = start(settings=quick_heartbeats())
     gate.wait_until_arrived()
     rows.run("update pgbroker.job set cancel_requested_at = now() where id = %s", handle.id)
-    wait_until(lambda: worker.worker._stops._stops, "it is noticed")
+    wait_until(lambda: worker.worker._shared.stops._stops, "it is noticed")
     gate.open()
     wait_until(lambda: handle.status() is JobState.CANCELLED, "it ends")
     worker.drain()

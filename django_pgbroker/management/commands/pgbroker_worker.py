@@ -29,7 +29,7 @@ from django_pgbroker.runtime.stopping import ignore_signals
 from django_pgbroker.worker.budget import DUTY_PROCESSES
 from django_pgbroker.worker.lease_trust import LEASES_NOT_KEPT
 from django_pgbroker.worker.leash import follow_leash
-from django_pgbroker.worker.options import WorkerOptions, parse_queues
+from django_pgbroker.worker.options import WorkerOptions, count_children, parse_queues
 from django_pgbroker.worker.supervisor import MOST_PROCESSES, ORDERED_AWAY, Supervisor
 from django_pgbroker.worker.type_choice import parse_patterns
 from django_pgbroker.worker.worker import Worker
@@ -74,6 +74,14 @@ class Command(BaseCommand):
         )
         parser.add_argument("--exclude-types", help="leave these job types to other workers: names or patterns")
         parser.add_argument("--concurrency", type=int, default=10, help="handlers that run at once (default: 10)")
+        parser.add_argument(
+            "--async-concurrency", type=int, default=100, help="async handlers that run at once (default: 100)"
+        )
+        parser.add_argument(
+            "--child-processes",
+            type=int,
+            help="child processes for handlers with executor='process' (default: as many as processors)",
+        )
         parser.add_argument(
             "--processes",
             type=int,
@@ -158,7 +166,7 @@ class Command(BaseCommand):
         """Say what is about to run and what it needs, or refuse it."""
         budget = check_connections(options, processes or 1, with_maintenance=with_maintenance)
         who = "worker" if processes is None else "supervisor"
-        size = f"{options.concurrency} slots"
+        size = options.describe_capacity()
         if processes is not None:
             size = f"{processes} processes, each {size}"
         self.stdout.write(
@@ -198,11 +206,12 @@ class Command(BaseCommand):
 
     def _run_worker(self, options: WorkerOptions, place: Place | None, *, with_maintenance: bool) -> int:
         who = f"pgbroker worker {place.number}/{place.processes}" if place else "pgbroker worker"
+        capacity = options.capacity
         queues = ",".join(share.name for share in options.queues)
 
         def show(running: int, is_draining: bool) -> None:
             done = "draining, " if is_draining else ""
-            set_title(f"{who}: {queues}: {done}{running} of {options.concurrency} running")
+            set_title(f"{who}: {queues}: {done}{running} of {capacity} running")
 
         worker = Worker(options, on_beat=show, on_lapse=lambda: os._exit(LEASES_NOT_KEPT))
         if place:
@@ -259,6 +268,8 @@ def _read_options(
     types: str | None,
     exclude_types: str | None,
     concurrency: int,
+    async_concurrency: int,
+    child_processes: int | None,
     until_empty: bool,
     database: str | None,
     max_jobs: int | None,
@@ -272,6 +283,8 @@ def _read_options(
     return WorkerOptions(
         parse_queues(queues),
         concurrency,
+        async_concurrency,
+        child_processes=count_children() if child_processes is None else child_processes,
         database=database or settings.database,
         until_empty=until_empty,
         types=() if types is None else parse_patterns(types),

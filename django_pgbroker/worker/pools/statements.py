@@ -33,8 +33,9 @@ class StatementCanceller:
 
         The request is a connection of its own, which takes its time where the processor is busy: a thread makes it.
         """
-        threading.Thread(target=region.run_inside, args=(self._cancel,), name="pgbroker-cancel", daemon=True).start()
+        threading.Thread(target=region.run_inside, args=(self.cancel,), name="pgbroker-cancel", daemon=True).start()
 
-    def _cancel(self, thread_id: int) -> None:
+    def cancel(self, thread_id: int) -> None:
+        """Ask the servers to end what this thread waits for, and wait until they have taken the request."""
         for wrapper in list(self._by_thread.get(thread_id, ())):
             cancel_statement(wrapper)
