@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
             begun = sorted(newest)[: len(newest) - waiting]
             report = renew_leases(self.broker.gateway, list(newest.values()), begun, LEASE_SECONDS)
             stale = self.model.renew([(claim.id, claim.lease_token) for claim in newest.values()], begun)
-            assert report == (frozenset(), stale)
+            assert report == (frozenset(), stale, frozenset())
 
     @rule(worker=workers)
     def die(self, worker: int) -> None:
