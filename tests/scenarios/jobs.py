@@ -82,3 +82,11 @@ def kill_the_first_time():
     if current_job().attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     tell("done")
+
+
+@job("scenario.debugged", retry=Constant(0), timeout=1)
+def debugged():
+    word = "looked at"
+    breakpoint()
+    tell("done")
+    return word
