@@ -17,7 +17,8 @@ LOCKS = Path(__file__).parent.parent / ".tools"
 #: Folders and files whose tests start whole projects and processes: together they take as long as all others.
 SLOW = {
     "bench", "cases", "drills", "example", "histories", "migrations", "pooler", "versions",
-    "management/test_processes.py", "scenarios/test_processes.py",
+    "management/test_processes.py", "scenarios/test_processes.py", "scenarios/test_recycling.py",
+    "scenarios/test_reload.py",
 }  # fmt: skip
 
 

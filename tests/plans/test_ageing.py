@@ -32,7 +32,7 @@ class Stream:
             {
                 "queue": "default", "job_type": "shop.send_receipt", "tenant": "default", "arguments": "{}",
                 "version": 1, "priority": priority, "max_attempts": 3, "timeout_seconds": 60,
-                "correlation_id": None, "created_by": None,
+                "correlation_id": None, "created_by": None, "headers": None,
             },
         )  # fmt: skip
         return int(job_id)

@@ -111,3 +111,11 @@ def import_rows(ctx, rows, dies_at):
             if number == dies_at and ctx.attempt == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             ctx.save_cursor(number + 1)
+
+
+@job("scenario.debugged", retry=Constant(0), timeout=1)
+def debugged():
+    word = "looked at"
+    breakpoint()
+    tell("done")
+    return word

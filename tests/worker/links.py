@@ -6,7 +6,9 @@ from datetime import datetime
 from django_pgbroker.domain.progress import Progress, ProgressReport
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import Stop, StopKind
+from django_pgbroker.worker.context import JobContext, make_context
 from django_pgbroker.worker.link import JobLink
+from django_pgbroker.worker.steps import JobMemory
 
 DRAINING = Stop(StopKind.DRAINING, "the test ends")
 
@@ -34,3 +36,10 @@ class LooseLink(JobLink):
 
     def mark_memory(self, job_id: int, lease_token: int) -> None:
         self.reports.append(ProgressReport(job_id, lease_token, None))
+
+
+def make_loose_context(claim: ClaimedJob) -> JobContext:
+    """What the handler of a claim would be given."""
+    link = LooseLink()
+    memory = JobMemory(claim.id, claim.lease_token, link, "default", 65_536)
+    return make_context(claim, "tests.fetch", "default", "acme", link=link, memory=memory)

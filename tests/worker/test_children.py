@@ -38,10 +38,9 @@ def test_results_and_errors_come_back_as_from_a_thread(trial):
         Outcome.FAILED, "builtins.ValueError", "bad",
     )  # fmt: skip
     assert "child_jobs.py" in failed.error.traceback
-    assert (
-        trial.run("nothing")
-        == (1, 10, Outcome.COMPLETED, JobState.COMPLETED, 0.0, pytest.approx(0, abs=1e6)) + (None,) * 3
-    )
+    assert trial.run("nothing") == (1, 10, Outcome.COMPLETED, JobState.COMPLETED, 0.0, pytest.approx(0, abs=1e6)) + (
+        None,
+    ) * 3 + (False,)
     unstorable = trial.run("answer", value="x" * 200_000)
     assert (unstorable.outcome, unstorable.reason[:18]) == (Outcome.COMPLETED, "result not stored:")
     opened = trial.run("open")

@@ -15,11 +15,10 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.middleware import ContextLogFilter
 from django_pgbroker.models import DeadLetter, JobPayload, Worker
 from django_pgbroker.registry import JobType
-from django_pgbroker.worker.context import make_context
 from django_pgbroker.worker.middleware import load_chain
 from tests.worker import middleware
 from tests.worker.claims import make_claim
-from tests.worker.links import LooseLink
+from tests.worker.links import make_loose_context
 from tests.worker.middleware import BUILT, SEEN
 from tests.worker.workers import QUICK
 
@@ -307,7 +306,7 @@ def test_on_an_event_loop_the_chain_is_awaited(use):
         return [number, ctx.id, translation.get_language()]
 
     claim = make_claim(number=8, headers='{"language": "fr"}')
-    ctx = make_context(claim, "tests.fetch", "default", "default", LooseLink())
+    ctx = make_loose_context(claim)
     value = asyncio.run(load_chain().arun(JobType("tests.fetch", fetch), ctx, {"number": 3}))
 
     assert value == [3, 8, "fr"]

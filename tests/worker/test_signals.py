@@ -15,11 +15,10 @@ from django_pgbroker.maintenance.reclaimer import Reclaimer
 from django_pgbroker.models import ArchivedJob, Job
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.signal_sender import Sending, SignalSender, flush_signals
-from django_pgbroker.worker.context import make_context
 from django_pgbroker.worker.start_signal import atell_started
 from tests.maintenance.waiting import wait_until
 from tests.worker.claims import make_claim
-from tests.worker.links import LooseLink
+from tests.worker.links import make_loose_context
 
 NAMES = [name for name in vars(signals) if name.startswith("job_")]
 
@@ -159,7 +158,7 @@ def test_on_an_event_loop_started_is_awaited():
         """Nothing."""
 
     signals.job_started.connect(receive)
-    ctx = make_context(make_claim(number=8), "tests.fetch", "default", "acme", LooseLink())
+    ctx = make_loose_context(make_claim(number=8))
     job_type = JobType("tests.fetch", fetch)
     asyncio.run(atell_started(job_type, lambda: ctx))
     assert heard == [(job_type, 8, "acme")]
