@@ -173,8 +173,9 @@ class Child:
                 for frame, content in self._frames.feed(data):
                     self._obey(frame, content)
         self._bell.put(False)
-        if not self._page.occupation:
-            threading.Event().wait(_FAREWELL_SECONDS)
+        if self._page.occupation:
+            os.killpg(0, signal.SIGKILL)  # with what the handler has started: nobody would wait for it
+        threading.Event().wait(_FAREWELL_SECONDS)
         os._exit(0)
 
     def _obey(self, frame: Frame, content: bytes) -> None:

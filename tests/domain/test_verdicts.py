@@ -19,6 +19,7 @@ from django_pgbroker.domain.verdicts import (
     Retry,
     Snooze,
     interrupt,
+    judge_child_death,
     judge_error,
     judge_loss,
     judge_result,
@@ -143,6 +144,15 @@ def test_a_loss_spends_an_attempt_and_the_last_one_makes_a_dead_letter():
     assert back[:5] == (7, 70, Outcome.LOST, JobState.SCHEDULED, 12.5)
     dead = judge_loss(lapsed(attempt=3), 12.5)
     assert (dead.outcome, dead.next_state, dead.reason) == (Outcome.LOST, JobState.DEAD, "worker lost")
+
+
+def test_a_job_whose_child_process_died_has_spent_an_attempt_and_says_how_the_child_ended():
+    back = judge_child_death(claim(attempt=1), "by signal 9 (SIGKILL)", 500, Constant(30))
+    assert back[:6] == (7, 70, Outcome.LOST, JobState.SCHEDULED, 30, 500)
+    assert back.reason == "its child process ended by signal 9 (SIGKILL)"
+    dead = judge_child_death(claim(attempt=3), "with status 0", 500, Constant(30))
+    assert (dead.outcome, dead.next_state, dead.delay_seconds) == (Outcome.LOST, JobState.DEAD, 0)
+    assert dead.reason == "its child process ended with status 0"
 
 
 @pytest.mark.parametrize("attempt", [1, 3])
