@@ -25,7 +25,11 @@ from django_pgbroker.worker.worker import Worker
 PROCESS_JOB = "django_pgbroker.bench.process_job"
 
 #: All that come with the broker.
-READY_MIDDLEWARE: list[str] = []
+READY_MIDDLEWARE = [
+    "django_pgbroker.middleware.LoggingMiddleware",
+    "django_pgbroker.middleware.ConnectionHygieneMiddleware",
+    "django_pgbroker.middleware.LocaleMiddleware",
+]
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,8 @@ def run_worker(assignment: Assignment, pipe: connection.Connection) -> None:
     django.setup()
     connections[assignment.alias].settings_dict["NAME"] = assignment.database
     _register(assignment, pipe)
-
-    with settings_for_bench(LISTEN=assignment.listens):
+    middleware = READY_MIDDLEWARE if assignment.handler == "middleware" else []
+    with settings_for_bench(LISTEN=assignment.listens, MIDDLEWARE=middleware):
         options = WorkerOptions((QueueShare(QUEUE),), assignment.concurrency, database=assignment.alias)
         worker = TellingWorker(options, pipe.send) if assignment.tells_claims else Worker(options)
         with worker.stopping.on_signals():
