@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from django_pgbroker.domain.options import JobOptions
 from django_pgbroker.operations.enqueue import decide
 from django_pgbroker.operations.job_types import DeclaredJob
 from django_pgbroker.registry import JobType, registry
+from tests.worker.claims import make_claim
+from tests.worker.links import make_loose_context
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reference/jobs.md"
 DECLARED, GIVEN, HANDLE, CONTEXT, DIRECTIVES = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
@@ -133,8 +135,8 @@ def test_an_option_of_a_job_may_be_at_its_bounds_and_not_beyond(name, bounds):
 
 
 def test_the_page_lists_all_that_a_context_has():
-    own = {each.name for each in fields(JobContext) if not each.name.startswith("_")}
-    own |= {name for name in vars(JobContext) if not name.startswith("_") and name not in own}
+    made = {*vars(JobContext), *vars(make_loose_context(make_claim()))}
+    own = {name for name in made if not name.startswith("_")}
     named = set(re.findall(r"`(\w+)(?:\(\))?`", " ".join(re.findall(r"^\| (`.*?) \|", CONTEXT, re.MULTILINE))))
     assert named == own
 

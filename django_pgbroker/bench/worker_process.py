@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import connection, parent_process
@@ -86,11 +86,11 @@ class TellingWorker(Worker):
         super().__init__(options)
         self._tell_claim = tell
 
-    def _note_turn(self, session: Session, report: TurnReport) -> None:
+    def _note_turn(self, session: Session, report: TurnReport, recorded: Sequence[Any]) -> None:
         for found in report.found:
             if found.claims:
                 self._tell_claim(max(claim.claim_seconds for claim in found.claims))
-        super()._note_turn(session, report)
+        super()._note_turn(session, report, recorded)
 
 
 def _run(worker: Worker, assignment: Assignment) -> None:

@@ -34,11 +34,12 @@ class ChildLink:
         """Why the handler of this claim should end, if it should."""
         return self._page.find_stop(lease_token)
 
-    def deadline_of(self, claim: ClaimedJob) -> datetime | None:
-        """When this attempt must be over, by the clock of the database, asked as it begins."""
+    def deadline_of(self, claim: ClaimedJob, elapsed_seconds: float) -> datetime | None:
+        """When an attempt that began so long ago must be over, by the clock of the database."""
+        ends = [] if claim.deadline_at is None else [claim.deadline_at]
         now = self._page.now()
-        by_timeout = None if now is None or claim.timeout_seconds is None else now + claim.timeout_seconds
-        ends = [end for end in (by_timeout, claim.deadline_at) if end is not None]
+        if now is not None and claim.timeout_seconds is not None:
+            ends.append(now - elapsed_seconds + claim.timeout_seconds)
         return datetime.fromtimestamp(min(ends), UTC) if ends else None
 
     def beat(self, lease_token: int) -> None:

@@ -2,9 +2,9 @@
 
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
@@ -19,38 +19,63 @@ from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.steps import JobMemory, Step
 
 
-@dataclass(frozen=True)
 class JobContext:
     """The job that is running, as its handler sees it.
 
     Args:
-        id: of the job; the same over all its attempts.
+        claim: of the job, which is about to begin.
         job_type: its registered name.
         queue: where it was claimed.
         tenant: whose job it is.
-        attempt: counts from 1.
-        max_attempts: the last attempt.
-        lease_token: of this claim; a later claim has a larger one.
-        correlation_id: as the producer gave it.
-        deadline_at: the latest finish of the job, if it was given one.
-        deadline: when this attempt must be over: by its time-out or by ``deadline_at``, whichever is first; by the
-            clock of the database.
-        headers: what travels beside the arguments.
+        link: to the worker.
+        make_memory: makes what the job remembers, if it is asked for.
     """
 
-    id: int
-    job_type: str
-    queue: str
-    tenant: str
-    attempt: int
-    max_attempts: int
-    lease_token: int
-    correlation_id: str | None
-    deadline_at: datetime | None
-    deadline: datetime | None
-    headers: dict[str, Any]
-    _link: JobLink
-    _memory: JobMemory
+    def __init__(
+        self,
+        claim: ClaimedJob,
+        job_type: str,
+        queue: str,
+        tenant: str,
+        *,
+        link: JobLink,
+        make_memory: Callable[[ClaimedJob], JobMemory],
+    ) -> None:
+        #: The same over all attempts.
+        self.id = claim.id
+        self.job_type = job_type
+        self.queue = queue
+        self.tenant = tenant
+        #: Counts from 1.
+        self.attempt = claim.attempt
+        self.max_attempts = claim.max_attempts
+        #: Of this claim; a later claim has a larger one.
+        self.lease_token = claim.lease_token
+        #: As the producer gave it.
+        self.correlation_id = claim.correlation_id
+        self._claim = claim
+        self._link = link
+        self._make_memory = make_memory
+        self._begun_at = time.monotonic()
+
+    @property
+    def deadline_at(self) -> datetime | None:
+        """The latest finish of the job, if it was given one."""
+        return None if self._claim.deadline_at is None else datetime.fromtimestamp(self._claim.deadline_at, UTC)
+
+    @cached_property
+    def deadline(self) -> datetime | None:
+        """When this attempt must be over, by its time-out or by ``deadline_at``; by the clock of the database."""
+        return self._link.deadline_of(self._claim, time.monotonic() - self._begun_at)
+
+    @cached_property
+    def headers(self) -> dict[str, Any]:
+        """What travels beside the arguments."""
+        return json.loads(self._claim.headers) if self._claim.headers else {}
+
+    @cached_property
+    def _memory(self) -> JobMemory:
+        return self._make_memory(self._claim)
 
     @property
     def idempotency_key(self) -> str:
@@ -191,27 +216,6 @@ class JobContext:
     async def asave_cursor(self, value: Any) -> None:
         """The same in async handlers."""
         await sync_to_async(self._memory.save_cursor)(value)
-
-
-def make_context(
-    claim: ClaimedJob, job_type: str, queue: str, tenant: str, *, link: JobLink, memory: JobMemory
-) -> JobContext:
-    """The context of a claimed job that is about to begin."""
-    return JobContext(
-        id=claim.id,
-        job_type=job_type,
-        queue=queue,
-        tenant=tenant,
-        attempt=claim.attempt,
-        max_attempts=claim.max_attempts,
-        lease_token=claim.lease_token,
-        correlation_id=claim.correlation_id,
-        deadline_at=None if claim.deadline_at is None else datetime.fromtimestamp(claim.deadline_at, UTC),
-        deadline=link.deadline_of(claim),
-        headers=json.loads(claim.headers) if claim.headers else {},
-        _link=link,
-        _memory=memory,
-    )
 
 
 #: A function, so that a job which never asks for its context does not pay for it.

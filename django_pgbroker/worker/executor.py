@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
@@ -21,7 +21,7 @@ from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.session_limits import find_exceeded, limit_sessions
 from django_pgbroker.worker.atomic import run_atomic
-from django_pgbroker.worker.context import JobContext, make_context, running_job
+from django_pgbroker.worker.context import JobContext, running_job
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
 from django_pgbroker.worker.interruption import Region
@@ -53,6 +53,24 @@ class Directory:
     queues: Mapping[int, str]
     tenants: dict[int, str]
     database: str = DEFAULT_DB_ALIAS
+
+
+class _ContextOnDemand:
+    """Makes the context of a job when it is asked for the first time: most jobs never do."""
+
+    __slots__ = ("_claim", "_context", "_job_type", "_make")
+
+    def __init__(self, make: Callable[[JobType, ClaimedJob], JobContext], job_type: JobType, claim: ClaimedJob) -> None:
+        self._make = make
+        self._job_type = job_type
+        self._claim = claim
+        self._context: JobContext | None = None
+
+    def __call__(self) -> JobContext:
+        """The context, the same for everybody who asks."""
+        if self._context is None:
+            self._context = self._make(self._job_type, self._claim)
+        return self._context
 
 
 class Executor:
@@ -147,7 +165,7 @@ class Executor:
         if claim.arguments is None:
             raise PayloadMissing(f"job {claim.id} has no row in pgbroker.job_payload")
         arguments: dict[str, Any] = json.loads(claim.arguments)
-        get_context = cache(lambda: self._context_of(job_type, claim))
+        get_context = _ContextOnDemand(self._context_of, job_type, claim)
         if job_type.takes_context:
             arguments["ctx"] = get_context()
         running_job.set(get_context)
@@ -155,8 +173,10 @@ class Executor:
 
     def _context_of(self, job_type: JobType, claim: ClaimedJob) -> JobContext:
         queue, tenant = self._directory.queues[claim.queue_id], self._directory.tenants[claim.tenant_id]
-        memory = JobMemory(claim.id, claim.lease_token, self._link, self._directory.database, self._result_limit)
-        return make_context(claim, job_type.name, queue, tenant, link=self._link, memory=memory)
+        return JobContext(claim, job_type.name, queue, tenant, link=self._link, make_memory=self._make_memory)
+
+    def _make_memory(self, claim: ClaimedJob) -> JobMemory:
+        return JobMemory(claim.id, claim.lease_token, self._link, self._directory.database, self._result_limit)
 
     def _judge(self, job_type: JobType, claim: ClaimedJob, error: BaseException, run_microseconds: int) -> Verdict:
         try:

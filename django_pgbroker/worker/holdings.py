@@ -20,6 +20,8 @@ class Holdings:
         self._in_turn_tokens: frozenset[int] = frozenset()
         #: Claims made anew while a verdict of the old one is in the turn.
         self._replaced = 0
+        #: Of transactional jobs: there is nothing to acknowledge, the next turn counts them.
+        self._recorded: list[tuple[Verdict, ClaimedJob]] = []
         self._lost: set[int] = set()
         self._has_interruptions = False
 
@@ -30,12 +32,26 @@ class Holdings:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is held and nothing waits to be recorded."""
-        return not (self._claims or self._waiting)
+        return not (self._claims or self._waiting or self._recorded)
 
     @property
     def has_verdicts(self) -> bool:
         """Whether verdicts wait for a turn."""
         return bool(self._waiting)
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether transactional jobs have ended and are not counted yet."""
+        return bool(self._recorded)
+
+    def take_recorded(self) -> list[tuple[Verdict, ClaimedJob]]:
+        """Those, with the claims they ended; nothing of them is held any more."""
+        recorded, self._recorded = self._recorded, []
+        return recorded
+
+    def put_back_recorded(self, recorded: list[tuple[Verdict, ClaimedJob]]) -> None:
+        """The turn that was to count them failed."""
+        self._recorded = recorded + self._recorded
 
     @property
     def claims(self) -> list[ClaimedJob]:
@@ -79,6 +95,10 @@ class Holdings:
             if claim is None or claim.lease_token != verdict.lease_token:
                 self._lost.discard(verdict.lease_token)
                 _tell_refused([verdict])
+                continue
+            if verdict.is_recorded:
+                self._lost.discard(verdict.lease_token)
+                self._recorded.append((verdict, self._claims.pop(verdict.job_id)))
                 continue
             if self._has_interruptions:
                 # A handler that ends while its interruption waits to be recorded has decided for itself.
@@ -145,6 +165,7 @@ class Holdings:
         """Let go of everything; the leases bring the jobs back."""
         self._claims.clear()
         self._waiting = []
+        self._recorded = []
 
     def note_lost(self, job_id: int, lease_token: int, *, is_certain: bool = True) -> None:
         """A renewal found this lease lost; told perhaps late, when the claim has been acknowledged or made anew.

@@ -12,6 +12,7 @@ from django_pgbroker.signals import (
     job_cancelled,
     job_dead,
     job_failed,
+    job_lost,
     job_retried,
     job_succeeded,
 )
@@ -28,7 +29,7 @@ _ENDINGS = {
 
 _FAILED = (Outcome.FAILED, Outcome.TIMED_OUT)
 
-_OF_TURNS = (job_succeeded, job_cancelled, job_dead, job_failed, job_retried)
+_OF_TURNS = (job_succeeded, job_cancelled, job_dead, job_failed, job_lost, job_retried)
 
 
 def tell_ended(
@@ -66,6 +67,8 @@ def _choose(verdict: Verdict, claim: ClaimedJob, directory: Directory, *, is_can
     signals: list[Signal] = []
     if verdict.outcome in _FAILED and not is_cancelled:
         signals.append(job_failed)
+    if verdict.outcome is Outcome.LOST:
+        signals.append(job_lost)
     if is_cancelled:
         signals.append(job_cancelled)
     elif verdict.outcome in _FAILED or verdict.next_state >= JobState.COMPLETED:
@@ -85,5 +88,8 @@ def _choose(verdict: Verdict, claim: ClaimedJob, directory: Directory, *, is_can
         "error": verdict.error,
         "run_seconds": verdict.run_microseconds / 1_000_000,
     }
-    waits = {"delay_seconds": verdict.delay_seconds}
-    return [Sending(signal, job_type, told | waits if signal is job_retried else told) for signal in signals]
+    more = {
+        job_retried: {"delay_seconds": verdict.delay_seconds},
+        job_lost: {"next_state": verdict.next_state, "worker_id": None},
+    }
+    return [Sending(signal, job_type, told | more.get(signal, {})) for signal in signals]

@@ -14,8 +14,8 @@ class JobLink(Protocol):
     def find_stop(self, lease_token: int) -> Stop | None:
         """Why the handler of this claim should end, if it should."""
 
-    def deadline_of(self, claim: ClaimedJob) -> datetime | None:
-        """When this attempt must be over, by the clock of the database, asked as it begins."""
+    def deadline_of(self, claim: ClaimedJob, elapsed_seconds: float) -> datetime | None:
+        """When an attempt that began so long ago must be over, by the clock of the database."""
 
     def beat(self, lease_token: int) -> None:
         """The handler of this claim gets on."""

@@ -224,7 +224,13 @@ class SingleRun:
                     if claim.id in settle_doubt(session, [claim], [verdict]):
                         return True
                     is_lost_connection = False
-                report = take_safe_turn(session, [verdict], (), reports=self._board.take([verdict]))
+                report = take_safe_turn(
+                    session,
+                    [] if verdict.is_recorded else [verdict],
+                    (),
+                    reports=self._board.take([verdict]),
+                    recorded=[verdict] if verdict.is_recorded else [],
+                )
                 if claim.id not in report.acknowledged.busy:
                     break
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -63,12 +63,13 @@ class TurnReport(NamedTuple):
     progressed: AckReport = _NOTHING
 
 
-def take_turn(
+def take_turn(  # noqa: PLR0917
     session: Session,
     verdicts: Sequence[Verdict],
     looks: Sequence[Look],
     meanwhile: Callable[[], None] = lambda: None,
     reports: Sequence[ProgressReport] = (),
+    recorded: Sequence[Verdict] = (),
 ) -> TurnReport:
     """Acknowledge ``verdicts`` and claim what ``looks`` ask for, in one pipelined transaction.
 
@@ -78,6 +79,7 @@ def take_turn(
         looks: may be empty; the claims come last, so that they never wait for a lock while they hold rows.
         meanwhile: called when all is sent, while the server works; it must not use the session.
         reports: progress, one a job; written first, so that the last one of a job that has ended is kept.
+        recorded: of transactional jobs, which are only counted, and what waited for them released.
 
     Raises:
         psycopg.OperationalError: the connection was lost; whether the turn was committed is in doubt.
@@ -90,14 +92,12 @@ def take_turn(
         if reports:
             progressed = send_record_progress(gateway, reports)
         if verdicts:
-            unrecorded = [verdict for verdict in verdicts if not verdict.is_recorded]
-            if unrecorded:
-                acknowledged = send_acknowledge_jobs(gateway, unrecorded)
-            if len(unrecorded) < len(verdicts):
-                send_count_completed_jobs(gateway, [verdict for verdict in verdicts if verdict.is_recorded])
-            completed = sorted(verdict.job_id for verdict in verdicts if verdict.next_state is JobState.COMPLETED)
-            if completed:
-                released = send_release_dependants(gateway, completed)
+            acknowledged = send_acknowledge_jobs(gateway, verdicts)
+        if recorded:
+            send_count_completed_jobs(gateway, recorded)
+        completed = [each.job_id for each in (*verdicts, *recorded) if each.next_state is JobState.COMPLETED]
+        if completed:
+            released = send_release_dependants(gateway, sorted(completed))
         for look in looks:
             promotion = None
             if look.promote_floor is not None:
@@ -121,37 +121,33 @@ def take_turn(
     )
 
 
-def take_safe_turn(
+def take_safe_turn(  # noqa: PLR0917
     session: Session,
     verdicts: Sequence[Verdict],
     looks: Sequence[Look],
     meanwhile: Callable[[], None] = lambda: None,
     reports: Sequence[ProgressReport] = (),
+    recorded: Sequence[Verdict] = (),
 ) -> TurnReport:
     """As ``take_turn``; where a verdict cannot be stored, its claims wait and the verdicts are recorded one by one."""
     try:
-        return take_turn(session, verdicts, looks, meanwhile, reports)
+        return take_turn(session, verdicts, looks, meanwhile, reports, recorded)
     except psycopg.DataError:
-        return acknowledge_apart(session, verdicts, reports)
+        first = take_turn(session, (), (), reports=reports, recorded=recorded)
+        return _join(first, acknowledge_apart(session, verdicts))
 
 
-def acknowledge_apart(
-    session: Session, verdicts: Sequence[Verdict], reports: Sequence[ProgressReport] = ()
-) -> TurnReport:
+def acknowledge_apart(session: Session, verdicts: Sequence[Verdict]) -> TurnReport:
     """Acknowledge verdicts of which one cannot be stored: halve until it is alone, and record that one bare.
 
     Args:
         session: of the worker.
         verdicts: one a job.
-        reports: progress, written apart before.
 
     Raises:
         psycopg.OperationalError: the connection was lost.
         psycopg.DataError: even without its texts a verdict cannot be stored: a fault of the broker.
     """
-    if reports:
-        progressed = take_turn(session, (), (), reports=reports).progressed
-        return acknowledge_apart(session, verdicts)._replace(progressed=progressed)
     try:
         return take_turn(session, verdicts, ())
     except psycopg.DataError as error:
@@ -170,4 +166,5 @@ def _join(first: TurnReport, second: TurnReport) -> TurnReport:
         ),
         [*first.found, *second.found],
         [*first.woken_queues, *second.woken_queues],
+        first.progressed,
     )

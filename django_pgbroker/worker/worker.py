@@ -1,13 +1,13 @@
 """The worker: a main thread that takes turns with the database, and slots that run handlers. For pgbroker_worker."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import django.db
 import psycopg
 
 from django_pgbroker import telemetry
-from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.runtime.announcer import announce
 from django_pgbroker.runtime.signal_sender import flush_signals
@@ -31,6 +31,9 @@ from django_pgbroker.worker.vitals import Vitals
 
 #: How long the main thread waits at most before it looks around.
 _GLANCE_SECONDS = 1.0
+
+#: Transactional jobs that have ended are counted after so long at the latest.
+_COUNT_SECONDS = 0.05
 
 _CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -59,6 +62,7 @@ class Worker:
         #: Claims of the last turn that this process has not taken in yet.
         self._found: list[Found] = []
         self._outage = Outage()
+        self._turned_at = time.monotonic()
         self._late_turns = LateTurns()
         self._busy_pace = BusyPace()
         self._recycling = Recycling(
@@ -181,6 +185,8 @@ class Worker:
         if self._holdings.has_verdicts:
             return self._busy_pace.seconds
         glance = min(_GLANCE_SECONDS, self.options.settings.heartbeat_seconds / 4)
+        if self._holdings.has_recorded:
+            glance = _COUNT_SECONDS
         if seconds_left := self._drain.seconds_left:
             return min(glance, seconds_left)
         if not self._may_claim() or not self._stations.has_room(self._holdings, self._found):
@@ -191,23 +197,40 @@ class Worker:
         """Send what is due, and take in the claims of the turn before while the server works on it."""
         verdicts = self._holdings.begin_turn(TURN_LIMIT)
         reports = self._shared.board.take(verdicts)
+        recorded: list[tuple[Verdict, ClaimedJob]] = []
         try:
             if not verdicts:
                 self._take_in(session)
             looks = self._plan_looks()
-            if not (verdicts or looks or reports):
+            if not (verdicts or looks or reports or self._is_count_due()):
                 return
-            report = take_safe_turn(session, verdicts, looks, lambda: self._take_in(session, is_free=False), reports)
+            recorded = self._holdings.take_recorded()
+            report = take_safe_turn(
+                session,
+                verdicts,
+                looks,
+                lambda: self._take_in(session, is_free=False),
+                reports,
+                [verdict for verdict, _ in recorded],
+            )
         except BaseException:
             self._holdings.abandon_turn()
+            self._holdings.put_back_recorded(recorded)
             self._shared.board.put_back()
             raise
         self._shared.board.settle(report.progressed)
-        self._note_turn(session, report)
+        self._note_turn(session, report, recorded)
         self._take_in(session)
         self._found = report.found
         if not self._mailbox.has_items:
             self._take_in(session)
+
+    def _is_count_due(self) -> bool:
+        """Whether transactional jobs have waited long enough for a turn with something else to do.
+
+        Each turn is a commit of its own, and theirs wait for the same disk.
+        """
+        return self._holdings.has_recorded and time.monotonic() - self._turned_at > _COUNT_SECONDS
 
     def _plan_looks(self) -> list[Look]:
         if not self._may_claim():
@@ -218,13 +241,14 @@ class Worker:
         """Not while this worker drains or has done its part, nor while it cannot keep a lease."""
         return not (self.stopping.drain.is_set() or self._keeper.is_trust_over or self._recycling.is_spent)
 
-    def _note_turn(self, session: Session, report: TurnReport) -> None:
+    def _note_turn(self, session: Session, report: TurnReport, recorded: Sequence[tuple[Verdict, ClaimedJob]]) -> None:
         self._outage.end()
+        self._turned_at = time.monotonic()
         self.vitals.note_turn()
         now = time.monotonic()
         self._busy_pace.learn(bool(report.acknowledged.busy))
         woken = set(report.woken_queues)
-        ended = self._holdings.end_turn(report.acknowledged)
+        ended = [*self._holdings.end_turn(report.acknowledged), *recorded]
         self._recycling.note_ended(sum(verdict.outcome is not Outcome.RELEASED for verdict, _ in ended))
         tell_ended(ended, session.directory, refused=report.acknowledged.stale, stops=self._shared.stops)
         for verdict, claim in ended:

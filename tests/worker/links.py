@@ -6,7 +6,7 @@ from datetime import datetime
 from django_pgbroker.domain.progress import Progress, ProgressReport
 from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import Stop, StopKind
-from django_pgbroker.worker.context import JobContext, make_context
+from django_pgbroker.worker.context import JobContext
 from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.steps import JobMemory
 
@@ -25,7 +25,7 @@ class LooseLink(JobLink):
     def find_stop(self, lease_token: int) -> Stop | None:
         return self.stop if lease_token in self.stopping else None
 
-    def deadline_of(self, claim: ClaimedJob) -> datetime | None:
+    def deadline_of(self, claim: ClaimedJob, elapsed_seconds: float) -> datetime | None:
         return None
 
     def beat(self, lease_token: int) -> None:
@@ -41,5 +41,8 @@ class LooseLink(JobLink):
 def make_loose_context(claim: ClaimedJob) -> JobContext:
     """What the handler of a claim would be given."""
     link = LooseLink()
-    memory = JobMemory(claim.id, claim.lease_token, link, "default", 65_536)
-    return make_context(claim, "tests.fetch", "default", "acme", link=link, memory=memory)
+
+    def make_memory(claim: ClaimedJob) -> JobMemory:
+        return JobMemory(claim.id, claim.lease_token, link, "default", 65_536)
+
+    return JobContext(claim, "tests.fetch", "default", "acme", link=link, make_memory=make_memory)

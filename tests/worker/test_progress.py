@@ -11,7 +11,7 @@ from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
 from django_pgbroker.domain.verdicts import judge_result
 from django_pgbroker.models import ArchivedJob, Execution, JobProgress
-from django_pgbroker.worker.context import make_context
+from django_pgbroker.worker.context import JobContext
 from django_pgbroker.worker.progress_board import INTERVAL_SECONDS, ProgressBoard
 from django_pgbroker.worker.steps import JobMemory
 from tests.maintenance.waiting import wait_until
@@ -184,8 +184,11 @@ def test_progress_of_a_lost_claim_changes_nothing_and_is_told_once(declare, star
 
 def context(link):
     claim = make_claim()
-    memory = JobMemory(claim.id, claim.lease_token, link, "default", 1000)
-    return make_context(claim, "tests.any", "default", "acme", link=link, memory=memory)
+
+    def make_memory(claim):
+        return JobMemory(claim.id, claim.lease_token, link, "default", 1000)
+
+    return JobContext(claim, "tests.any", "default", "acme", link=link, make_memory=make_memory)
 
 
 def test_progress_is_a_heartbeat_and_runs_no_sql():
