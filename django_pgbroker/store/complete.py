@@ -1,26 +1,21 @@
 """Complete a transactional job inside its handler's transaction, and count it afterwards."""
 
 from collections.abc import Sequence
-from enum import Enum
 
 from django_pgbroker.domain.records import Verdict
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.gateway import CallerGateway, Gateway
 
-
-class Completion(Enum):
-    """What the closing statement answered; all but ``DONE`` has changed nothing and asks for a rollback."""
-
-    DONE = "done"
-    STALE = "stale"
-    CANCELLED = "cancelled"
+#: SQLSTATEs of the closing statement: the claim is over; somebody wants the job cancelled.
+STALE = "PB001"
+CANCELLED = "PB002"
 
 
-def complete_job(gateway: CallerGateway, verdict: Verdict) -> Completion:
+def complete_job(gateway: CallerGateway, verdict: Verdict) -> None:
     """Record that a job is completed, behind its fencing token, in the transaction that ``gateway`` is in.
 
     Raises:
-        django.db.DatabaseError: as the server answered; the transaction has failed.
+        psycopg.Error: ``STALE`` or ``CANCELLED``, or as the server answered; the transaction has failed.
     """
     params = {
         "id": verdict.job_id,
@@ -29,8 +24,7 @@ def complete_job(gateway: CallerGateway, verdict: Verdict) -> Completion:
         "result": verdict.result,
         "reason": verdict.reason,
     }
-    [(answer,)] = gateway.fetch("complete_job", params)
-    return Completion(answer)
+    gateway.send_closing("complete_job", params)
 
 
 def send_count_completed_jobs(gateway: Gateway, verdicts: Sequence[Verdict]) -> None:

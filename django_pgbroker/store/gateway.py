@@ -177,6 +177,16 @@ class CallerGateway:
             cursor.execute(f"release savepoint {_SAVEPOINT}")
             return rows
 
+    def send_closing(self, name: str, params: Params) -> None:
+        """Run the last statement of the caller's transaction, whose answer is of no interest.
+
+        Raises:
+            django.db.transaction.TransactionManagementError: the transaction is to be rolled back already.
+            psycopg.Error: as the server answered; the transaction has failed.
+        """
+        self.connection.validate_no_broken_transaction()
+        self.connection.connection.execute(statement(name).text, params)
+
     @property
     def _binds_on_server(self) -> bool:
         return bool(self.connection.settings_dict["OPTIONS"].get("server_side_binding"))

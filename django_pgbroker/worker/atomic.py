@@ -8,12 +8,13 @@ from django.db import transaction
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
-from django_pgbroker.store.complete import Completion, complete_job
+from django_pgbroker.store.complete import CANCELLED, STALE, complete_job
+from django_pgbroker.store.errors import find_sqlstate
 from django_pgbroker.store.gateway import CallerGateway
 
 _STOPS = {
-    Completion.STALE: Stop(StopKind.LOST, "the claim was over before the commit; all was rolled back"),
-    Completion.CANCELLED: Stop(StopKind.CANCELLED, "cancelled before the commit; all was rolled back"),
+    STALE: Stop(StopKind.LOST, "the claim was over before the commit; all was rolled back"),
+    CANCELLED: Stop(StopKind.CANCELLED, "cancelled before the commit; all was rolled back"),
 }
 
 
@@ -41,11 +42,11 @@ def run_atomic(claim: ClaimedJob, alias: str, call: Callable[[], Any], judge: Ca
             # the first hook: it runs before one of the handler's can raise
             transaction.on_commit(lambda: committed.append(True), using=alias)
             verdict = judge(call())
-            completion = complete_job(CallerGateway(alias), verdict)
-            if completion is not Completion.DONE:
-                raise JobStopped(_STOPS[completion])
+            complete_job(CallerGateway(alias), verdict)
     except BaseException as error:
         if not committed:
+            if stop := _STOPS.get(find_sqlstate(error) or ""):
+                raise JobStopped(stop) from error
             raise
         telemetry.error(
             "job.raised_after_commit", f"completed; then {type(error).__name__}", exc_info=error, job=claim.id,

@@ -1,6 +1,7 @@
 """Which signals tell what became of claims. Used by workers after their turns."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from django.dispatch import Signal
 
@@ -88,7 +89,7 @@ def _choose(verdict: Verdict, claim: ClaimedJob, directory: Directory, *, is_can
         "error": verdict.error,
         "run_seconds": verdict.run_microseconds / 1_000_000,
     }
-    more = {
+    more: dict[Signal, dict[str, Any]] = {
         job_retried: {"delay_seconds": verdict.delay_seconds},
         job_lost: {"next_state": verdict.next_state, "worker_id": None},
     }

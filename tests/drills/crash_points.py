@@ -115,12 +115,10 @@ class TrappedGateway(Gateway):
 class TrappedCallerGateway(CallerGateway):
     """The same on the connection of a handler, for the statement that closes a transactional job."""
 
-    def fetch(self, name: str, params: Any = None) -> Any:
-        rows = super().fetch(name, params)
-        if name == "complete_job":
-            reach(CLOSING)
-            transaction.on_commit(lambda: reach(CLOSED), using=self.alias)
-        return rows
+    def send_closing(self, name: str, params: Any) -> None:
+        super().send_closing(name, params)
+        reach(CLOSING)
+        transaction.on_commit(lambda: reach(CLOSED), using=self.alias)
 
 
 def install() -> None:
