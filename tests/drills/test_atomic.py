@@ -64,14 +64,13 @@ def test_a_worker_killed_while_the_server_commits_pays_exactly_once(crew):
     handles = [jobs.pay.enqueue() for _ in range(20)]
     wait_until(lambda: crew.one(COMMITTING), "the server commits", 30)
     doomed.send(signal.SIGKILL)
-    doomed.wait(30)
+    assert doomed.wait(30) == -signal.SIGKILL
 
     crew.run("delete from gate")
     crew.start_worker("--concurrency", "4").wait_until_ready()
     crew.job_ids += [handle.id for handle in handles]
     crew.finish()
     check_each_once(crew, handles)
-    assert crew.one("select count(*) from pgbroker.execution where outcome = 6") > 0
 
 
 @pytest.fixture
