@@ -112,11 +112,16 @@ class JobScreen(ReadOnlyScreen):
             ("Attempts", self.attempts(job)),
             ("Worker deaths", job.deaths),
             ("Interruptions", job.interruptions),
-            ("Time-out (stored, not enforced yet)", f"{job.timeout_seconds} s" if job.timeout_seconds else NOTHING),
+            ("Time-out", f"{job.timeout_seconds} s" if job.timeout_seconds else NOTHING),
             *origin_facts(job, payload),
         ]
         if job.parked_reason is not None:
             facts.insert(1, ("Parked for", _parked_words(job.parked_reason)))
+        if job.cancel_requested_at is not None:
+            facts[1:1] = [
+                ("Cancel requested", exact_moment(job.cancel_requested_at, job.read_at)),
+                ("Cancel requested by", f"{job.cancel_requested_by}: {job.cancel_reason or 'no reason given'}"),
+            ]
         if job.unmet:
             facts.insert(1, ("Waits for", f"{job.unmet} unfinished dependencies"))
         return facts

@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from django_pgbroker import cancel_job
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import ArchivedJob, Execution, JobPayload, Queue
 from tests import factories
@@ -39,6 +40,17 @@ def test_a_job_shows_its_payload_its_lease_and_its_executions(operator: Client):
     assert address_of("queue", job.queue) in page
     assert "Traceback of attempt 1" in page
     assert re.search(r"<pre[^>]*>Traceback \(most recent call last\):\nValueError: no such order</pre>", page)
+
+
+def test_a_running_job_that_is_to_be_cancelled_shows_who_wants_it_and_why(operator: Client):
+    job = factories.JobFactory(running=True)
+    assert "Cancel requested" not in read(operator, "job", job)
+    cancel_job(job.pk, actor="ada", reason="<b>ordered twice</b>")
+
+    page = read(operator, "job", job)
+
+    assert "Cancel requested" in page
+    assert "ada: &lt;b&gt;ordered twice&lt;/b&gt;" in page
 
 
 def test_a_dead_letter_shows_why_it_died(operator: Client):

@@ -11,12 +11,14 @@ from tests.cases.proxy import Proxy, proxied
 from tests.maintenance.connections import gateway, rival, rows
 from tests.scenarios.conftest import start as start_process
 from tests.scenarios.conftest import story
+from tests.scenarios.executor_jobs import executor_jobs
 from tests.store.conftest import move_clock, rivals, shop
 from tests.worker.handlers import declare, gate
 from tests.worker.workers import quick_settings, run_until_empty, start
 
 __all__ = [
     "declare",
+    "executor_jobs",
     "gate",
     "gateway",
     "move_clock",

@@ -26,7 +26,7 @@ _ODD_RESULTS = (
     "test_b066_b067_b068_b069_a_result_without_json_form_leaves_the_job_completed_and_says_why"
 )
 
-_TIME_OUTS = "worker/test_timeouts.py::test_b063_after_a_hundred_time_outs_of_all_kinds_the_pool_has_its_size"
+_TIME_OUTS = "worker/test_b063_time_outs.py::test_b063_after_a_hundred_time_outs_of_all_kinds_the_pool_has_its_size"
 _LATE_FINISH = (
     "worker/test_cancel.py::"
     "test_b094_whatever_the_handler_comes_to_after_the_cancel_the_job_is_cancelled_and_not_tried_again"

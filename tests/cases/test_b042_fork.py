@@ -5,13 +5,14 @@ import pytest
 from django_pgbroker.domain.states import JobState
 from tests.maintenance.waiting import wait_until
 from tests.scenarios import jobs
-from tests.scenarios.executors import jobs as executor_jobs
 
 QUEUES = {"threads": {"executor": "thread"}, "children": {"executor": "process"}}
 
 
 @pytest.mark.parametrize("queue", list(QUEUES))
-def test_b042_a_hundred_jobs_that_fork_and_ask_the_database_all_complete(start_process, story, rows, settings, queue):
+def test_b042_a_hundred_jobs_that_fork_and_ask_the_database_all_complete(
+    start_process, story, rows, settings, queue, executor_jobs
+):
     settings.PGBROKER = {"QUEUES": QUEUES, "DEFAULT_QUEUE": queue}
     worker = start_process(
         "--queues", queue, "--concurrency", "3", "--child-processes", "2", "--settings",

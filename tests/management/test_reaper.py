@@ -16,7 +16,8 @@ def test_once_runs_each_duty_and_says_what_it_did(rows, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "expirer: 1 moved" in lines
     assert [line.partition(":")[0] for line in lines] == [
-        "reclaimer", "expirer", "partitioner", "presence", "retention", "sampler", "stat_pruner", "unknown_types",
+        "reclaimer", "expirer", "overdue", "partitioner", "presence", "retention", "sampler", "stat_pruner",
+        "unknown_types",
     ]  # fmt: skip
     assert rows.state_of(job) is JobState.EXPIRED
 

@@ -10,10 +10,11 @@ from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_types import DeclaredJob, Producer
 from tests.maintenance.connections import gateway, rows
 from tests.maintenance.rows import Rows
+from tests.scenarios.executor_jobs import executor_jobs
 from tests.scenarios.history import check_history
 from tests.scenarios.processes import ManageProcess, database_of_this_run
 
-__all__ = ["gateway", "rows"]
+__all__ = ["executor_jobs", "gateway", "rows"]
 
 TABLES = """
 create table effect (

@@ -10,7 +10,6 @@ from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import ArchivedJob, Execution
 from tests.maintenance.waiting import wait_until
 from tests.scenarios import jobs
-from tests.scenarios.executors import jobs as executor_jobs
 
 #: A queue for each kind; what is async runs on the loop in the first.
 QUEUES = {"threads": {"executor": "thread"}, "loop": {}, "children": {"executor": "process"}}
@@ -48,7 +47,9 @@ def outcomes(handle):
     return [Outcome(execution.outcome) for execution in found]
 
 
-def test_a_child_that_is_killed_costs_the_job_in_it_an_attempt_and_a_hundred_others_nothing(start_worker, story):
+def test_a_child_that_is_killed_costs_the_job_in_it_an_attempt_and_a_hundred_others_nothing(
+    start_worker, story, executor_jobs
+):
     worker = start_worker("children", "--child-processes", "2")
     on_children = {"queue": "children"}
     before = [story.enqueue(jobs.quick.using(**on_children)) for _ in range(50)]
@@ -83,7 +84,7 @@ def test_a_child_that_is_killed_from_outside_is_replaced_while_the_job_runs_agai
     assert children_of(worker) != [child]
 
 
-def test_a_worker_that_is_killed_leaves_no_child_behind_not_even_a_busy_one(start_worker, story):
+def test_a_worker_that_is_killed_leaves_no_child_behind_not_even_a_busy_one(start_worker, story, executor_jobs):
     worker = start_worker("children", "--child-processes", "2")
     story.enqueue(executor_jobs.busy.using(queue="children"), how="python")
     wait_until(lambda: story.count("begun") == 1, "it runs")
@@ -98,7 +99,7 @@ def test_a_worker_that_is_killed_leaves_no_child_behind_not_even_a_busy_one(star
 @pytest.mark.parametrize(
     ("queue", "name"), [("children", "wait_for_word"), ("loop", "wait_for_word_async"), ("threads", "wait_for_word")]
 )
-def test_a_drain_reaches_the_handlers_of_every_executor(start_worker, story, queue, name):
+def test_a_drain_reaches_the_handlers_of_every_executor(start_worker, story, queue, name, executor_jobs):
     worker = start_worker(queue, DRAIN_SECONDS=20)
     handle = story.enqueue(getattr(executor_jobs, name).using(queue=queue))
     wait_until(lambda: story.count("begun") == 1, "it runs")
@@ -112,7 +113,7 @@ def test_a_drain_reaches_the_handlers_of_every_executor(start_worker, story, que
 
 
 @pytest.mark.parametrize("queue", ["children", "loop"])
-def test_a_drain_that_is_over_hands_back_what_still_runs(start_worker, story, queue):
+def test_a_drain_that_is_over_hands_back_what_still_runs(start_worker, story, queue, executor_jobs):
     worker = start_worker(queue, DRAIN_SECONDS=0.5)
     job = executor_jobs.busy if queue == "children" else executor_jobs.busy_async
     handle = story.enqueue(job.using(queue=queue), how="sleep" if queue == "children" else "await")
@@ -138,9 +139,9 @@ WAYS = [
 
 @pytest.mark.parametrize("stop", ["timed out", "cancelled"])
 def test_whatever_a_handler_is_busy_with_it_ends_within_the_grace_and_the_worker_goes_on(
-    start_worker, story, rows, stop
+    start_worker, story, rows, stop, executor_jobs
 ):
-    worker = start_worker("threads,loop,children", "--child-processes", "4", "--concurrency", "4")
+    worker = start_worker("threads,loop,children", "--child-processes", "4", "--concurrency", "24")
     more = {"timeout": 1} if stop == "timed out" else {}
     handles = {}
     for queue, name, how in WAYS:
