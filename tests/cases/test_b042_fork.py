@@ -10,7 +10,7 @@ QUEUES = {"threads": {"executor": "thread"}, "children": {"executor": "process"}
 
 
 @pytest.mark.parametrize("queue", list(QUEUES))
-def test_b042_a_hundred_jobs_that_fork_and_ask_the_database_all_complete(
+def test_b042_a_hundred_jobs_that_fork_and_ask_the_database_all_complete(  # noqa: PLR0917
     start_process, story, rows, settings, queue, executor_jobs
 ):
     settings.PGBROKER = {"QUEUES": QUEUES, "DEFAULT_QUEUE": queue}
