@@ -44,10 +44,10 @@ OUTCOMES = {
     Outcome.RELEASED: "The claim was handed back before its handler began; the job keeps its place in the queue.",
     Outcome.COMPLETED: "The handler returned.",
     Outcome.FAILED: "The handler raised, or asked for a retry.",
-    Outcome.TIMED_OUT: "The handler ran longer than its time-out. Never yet: time-outs are stored, not enforced.",
+    Outcome.TIMED_OUT: "The attempt ran beyond its time-out or deadline, or a statement of it beyond its own limit.",
     Outcome.SNOOZED: "The handler put its job off.",
-    Outcome.CANCELLED: "The handler cancelled its job.",
-    Outcome.LOST: "The lease lapsed: the worker died, froze or was cut off.",
+    Outcome.CANCELLED: "The handler cancelled its job, or somebody did while it ran.",
+    Outcome.LOST: "The lease lapsed, for the worker died, froze or was cut off; or the child process died.",
     Outcome.INTERRUPTED: "The worker had to stop and told the handler to end.",
 }
 

@@ -112,7 +112,7 @@ class JobScreen(ReadOnlyScreen):
             ("Attempts", self.attempts(job)),
             ("Worker deaths", job.deaths),
             ("Interruptions", job.interruptions),
-            ("Time-out (stored, not enforced yet)", f"{job.timeout_seconds} s" if job.timeout_seconds else NOTHING),
+            ("Time-out", f"{job.timeout_seconds} s" if job.timeout_seconds else NOTHING),
             *origin_facts(job, payload),
         ]
         if job.parked_reason is not None:
