@@ -9,6 +9,8 @@ from django.core.management.base import CommandError
 from django_pgbroker.worker.health import HealthServer, require_address
 from django_pgbroker.worker.vitals import Vitals
 
+_LAST_PORT = 65_535
+
 
 class HealthPlace(NamedTuple):
     """An address; port 0 is any that is free."""
@@ -22,6 +24,11 @@ class HealthPlace(NamedTuple):
         Raises:
             CommandError: one of them is taken.
         """
+        if self.port + processes - 1 > _LAST_PORT:
+            raise CommandError(
+                f"--health-port {self.port} with --processes {processes} needs the ports up to "
+                f"{self.port + processes - 1}, and the last one is {_LAST_PORT}: take a lower one"
+            )
         for port in range(self.port, self.port + processes) if self.port else ():
             with _refusing(self.host, port):
                 require_address(self.host, port)
@@ -36,8 +43,8 @@ def read_health_place(number: int, *, health_port: int | None, health_host: str,
     if health_port is None:
         return None
     port = health_port + number - 1 if health_port else 0
-    if not 0 <= port <= 65_535:
-        raise CommandError(f"--health-port must be from 0 to 65535, not {port}")
+    if not 0 <= port <= _LAST_PORT:
+        raise CommandError(f"--health-port must be from 0 to {_LAST_PORT}, not {port}")
     return HealthPlace(health_host, port)
 
 

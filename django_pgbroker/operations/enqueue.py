@@ -161,7 +161,11 @@ def store_job(job_type: JobType, arguments: Mapping[str, object], options: JobOp
 
 def _capture_headers(settings: Settings) -> str | None:
     headers = capture_headers(settings.middleware)
-    return None if headers is None else encode_arguments(headers, settings.payload_limit_bytes)
+    try:
+        return None if headers is None else encode_arguments(headers, settings.payload_limit_bytes)
+    except InvalidPayload as error:
+        path = error.path.replace("arguments", "headers of PGBROKER['MIDDLEWARE']", 1)
+        raise InvalidPayload(path, error.hint) from None
 
 
 @lru_cache(maxsize=1024)

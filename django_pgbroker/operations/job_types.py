@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Never
 
 from asgiref.sync import sync_to_async
@@ -20,7 +20,6 @@ from django_pgbroker.domain.options import (
     JobOptions,
     Moment,
     describe_unknown,
-    read_duration,
     read_seconds,
     read_whole,
 )
@@ -240,14 +239,14 @@ def _read_executor(name: str, value: object) -> ExecutorKind | None:
 
 def _read_limit(name: str, option: str, value: Duration | None) -> float | None:
     """A limit of the server, which counts in milliseconds; 0 would switch it off."""
-    try:
-        seconds = None if value is None else read_duration(option, value)
-    except InvalidOption as error:
-        raise ConfigurationError(f"job type {name!r}: {error}") from None
-    if seconds is not None and not _SHORTEST_LIMIT_SECONDS <= seconds <= LONGEST_TIMEOUT_SECONDS:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if seconds is None:
+        return None
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not _SHORTEST_LIMIT_SECONDS <= seconds <= LONGEST_TIMEOUT_SECONDS:
         raise ConfigurationError(
-            f"job type {name!r}: {option} must be from {_SHORTEST_LIMIT_SECONDS} to {LONGEST_TIMEOUT_SECONDS:,} "
-            f"seconds, not {value!r}"
+            f"job type {name!r}: {option} must be a timedelta or a number of seconds from {_SHORTEST_LIMIT_SECONDS} to "
+            f"{LONGEST_TIMEOUT_SECONDS:,}, not {value!r}"
         )
     return seconds
 

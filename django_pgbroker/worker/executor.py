@@ -193,8 +193,7 @@ class Executor:
                 run_microseconds=run_microseconds,
                 reason=f"the failure could not be judged: {type(broken).__name__}",
             )
-        with suppress(Exception):  # a handler or filter of logging may raise, and the slot must live
-            _tell(job_type, claim, verdict, error)
+        tell_verdict(job_type, claim, verdict, error)
         return verdict
 
     def _judge_raised(self, job_type: JobType, claim: ClaimedJob, error: BaseException, ran: int) -> Verdict:
@@ -211,9 +210,11 @@ class Executor:
 
     def judge_abandoned(self, claim: ClaimedJob, stop: Stop, run_microseconds: int) -> Verdict:
         """The verdict of a handler that is given up: it was asked to end and did not."""
-        policy = self._directory.job_types[claim.job_type_id].retry_policy
+        job_type = self._directory.job_types[claim.job_type_id]
         given_up = stop._replace(reason=f"{stop.reason}; its handler did not end and was given up")
-        return judge_stop(claim, given_up, run_microseconds, policy)
+        verdict = judge_stop(claim, given_up, run_microseconds, job_type.retry_policy)
+        tell_verdict(job_type, claim, verdict)
+        return verdict
 
     def _is_forced(self, claim: ClaimedJob) -> bool:
         """Whether its session may be in any state, as the server was asked, or will be, to end a statement in it."""
@@ -237,16 +238,28 @@ def refuse_unrun(value: Any) -> Any:
     return value
 
 
-def _tell(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseException) -> None:
+def tell_verdict(job_type: JobType, claim: ClaimedJob, verdict: Verdict, error: BaseException | None = None) -> None:
+    """Log how a handler ended that did not complete its job; never raises, whatever handlers of logging do.
+
+    Args:
+        job_type: of the job.
+        claim: of the job.
+        verdict: on it.
+        error: what it raised, if that is worth a traceback.
+    """
     fields = {"job": claim.id, "job_type": job_type.name, "attempt": claim.attempt, "token": claim.lease_token}
-    if isinstance(error, Directive | JobStopped):
-        telemetry.info(f"job.{verdict.outcome.label}", verdict.reason or "as the handler asked", **fields)
-    elif verdict.next_state is JobState.DEAD:
-        telemetry.error("job.dead", f"{type(error).__name__}: no attempt is left", exc_info=error, **fields)
-    else:
-        telemetry.warning(
-            "job.failed", f"{type(error).__name__}: again in {verdict.delay_seconds:.1f} s", exc_info=error, **fields
-        )
+    is_asked = isinstance(error, Directive | JobStopped)
+    words = verdict.reason if is_asked or error is None else type(error).__name__
+    with suppress(Exception):
+        if verdict.next_state is JobState.DEAD:
+            telemetry.error("job.dead", f"{words}: no attempt is left", exc_info=None if is_asked else error, **fields)
+        elif verdict.outcome is Outcome.TIMED_OUT:
+            telemetry.warning("job.timed_out", f"{words}: again in {verdict.delay_seconds:.1f} s", **fields)
+        elif is_asked or error is None:
+            telemetry.info(f"job.{verdict.outcome.label}", words or "as the handler asked", **fields)
+        else:
+            again = f"{words}: again in {verdict.delay_seconds:.1f} s"
+            telemetry.warning("job.failed", again, exc_info=error, **fields)
 
 
 def microseconds_since(started: float) -> int:

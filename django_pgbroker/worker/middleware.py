@@ -63,7 +63,6 @@ class Chain:
         call: Call = _await_handler if job_type.is_async else _call_handler
         for path in reversed(self._paths):
             factory = import_middleware(path)
-            _check_ability(path, factory, job_type)
             try:
                 made = factory(call)
             except MiddlewareNotUsed:
@@ -72,6 +71,7 @@ class Chain:
                 raise ConfigurationError(
                     f"PGBROKER['MIDDLEWARE']: {path!r} cannot be built: {type(error).__name__}: {error}"
                 ) from error
+            _check_ability(path, factory, job_type)
             _check_made(path, made, is_async=job_type.is_async)
             call = made
         return call

@@ -115,7 +115,7 @@ class Session:
         """Log what stays in the queues although nothing in them is for this worker."""
         for queue_id, name in self.directory.queues.items():
             if job_types := find_left_types(self.gateway, queue_id):
-                message = "jobs stay: the queue is paused, or this process knows no handler for them"
+                message = "jobs stay: the queue is paused, or this worker takes none of their type"
                 telemetry.warning("worker.left_jobs", message, queue=name, job_types=", ".join(job_types))
 
     def end(self, reason: str) -> None:

@@ -217,6 +217,8 @@ class SingleRun:
         """Acknowledge; False when the claim had been lost, or could not be recorded in time."""
         until = time.monotonic() + _RECORD_SECONDS
         is_lost_connection = False
+        # renewals are over: one that came after the acknowledge would find the claim lost
+        self._holdings.clear()
         while True:
             try:
                 if is_lost_connection:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
 
 from django_pgbroker.domain.errors import InvalidName, InvalidOption, show_value
 from django_pgbroker.domain.payload import encode_memory
@@ -150,7 +151,12 @@ class Step:
 
     def __enter__(self) -> "Step":
         """Recall it, or begin it."""
-        self._memory.read()
+        try:
+            self._memory.read()
+        except SynchronousOnlyOperation as error:
+            raise SynchronousOnlyOperation(
+                f"{error} In an async handler write: async with ctx.step({self.name!r})"
+            ) from error
         return self._enter()
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:

@@ -163,7 +163,8 @@ class Supervisor:
         elif code == RECYCLED:
             # it did its work; where all are to stop, no other one follows
             post.status, post.due_at, post.is_over = 0, 0.0, self.stopping.drain.is_set()
-            telemetry.info("supervisor.worker_recycled", "a fresh process takes its place", process=post.number)
+            what = "a worker process has done its part" if post.is_over else "a fresh process takes its place"
+            telemetry.info("supervisor.worker_recycled", what, process=post.number)
         elif self.stopping.drain.is_set():
             # a signal to all processes may come before this one was ready to handle it: it held nothing
             post.status, post.is_over = 0 if code == -signal.SIGTERM else _exit_status(code), True

@@ -14,7 +14,7 @@ from django_pgbroker.worker.progress_board import ProgressBoard
 from django_pgbroker.worker.stops import Stops
 
 _LEASE_LOST = Stop(StopKind.LOST, "the lease is lost")
-_STALLED = Stop(StopKind.LOST, "no heartbeat() came in time")
+_STALLED = Stop(StopKind.TIMED_OUT, "no heartbeat() came in time")
 _DRAINING = Stop(StopKind.DRAINING, "the worker had to stop before the job was done")
 _UNSURE = Stop(StopKind.LOST, "the lease could not be renewed")
 

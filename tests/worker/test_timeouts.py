@@ -107,3 +107,20 @@ def test_time_that_a_claim_waits_for_a_slot_does_not_count(declare, start, gate)
     wait_until(lambda: time.monotonic() - begun > 1.5, "longer than the time-out")
     gate.open()
     wait_until(lambda: handle.status() is JobState.COMPLETED, "it runs")
+
+
+def test_a_handler_that_obeys_when_it_has_stalled_has_timed_out_and_spent_an_attempt(
+    declare, run_until_empty, settings
+):
+    settings.PGBROKER = {**settings.PGBROKER, "HEARTBEAT_SECONDS": 0.5, "LEASE_SECONDS": 5}
+
+    @declare(heartbeat_timeout=1, max_attempts=1)
+    def stalls(ctx):
+        wait_until(ctx.should_stop, "it is told")
+        ctx.raise_if_stopped()
+
+    handle = stalls.enqueue()
+    run_until_empty()
+    assert handle.status() is JobState.DEAD
+    assert outcomes(handle) == [Outcome.TIMED_OUT]
+    assert ArchivedJob.objects.get().reason == "no heartbeat() came in time"

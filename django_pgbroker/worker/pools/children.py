@@ -11,10 +11,11 @@ from contextlib import suppress
 from django_pgbroker import telemetry
 from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.records import ClaimedJob, Verdict
+from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.stops import Stop
 from django_pgbroker.domain.verdicts import interrupt, judge_child_death, release
 from django_pgbroker.worker.child_frames import ChildBrief, Frame, pack_object, unpack_completed, unpack_object
-from django_pgbroker.worker.executor import Directory
+from django_pgbroker.worker.executor import Directory, tell_verdict
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.pools.child_process import ChildProcess
@@ -338,5 +339,8 @@ class ChildPool:
             self._deliver(interrupt(claim, "its child process was killed because of another job"))
             return
         ran = int((time.monotonic() - begun_at) * 1_000_000)
-        policy = self._directory.job_types[claim.job_type_id].retry_policy
-        self._deliver(judge_child_death(claim, child.describe_end(), ran, policy))
+        job_type = self._directory.job_types[claim.job_type_id]
+        verdict = judge_child_death(claim, child.describe_end(), ran, job_type.retry_policy)
+        if verdict.next_state is JobState.DEAD:
+            tell_verdict(job_type, claim, verdict)
+        self._deliver(verdict)
