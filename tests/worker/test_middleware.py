@@ -52,7 +52,7 @@ def test_the_first_is_the_outermost_and_each_is_built_once(declare, run_until_em
         return a + b
 
     handles = [add.enqueue(1, 2), add.enqueue(1, 2)]
-    run_until_empty(concurrency=1)
+    run_until_empty(concurrency=1, types=("tests.*",))
 
     assert [handle.result() for handle in handles] == [3, 3]
     assert SEEN[:5] == ["outer before tests.add", "inner before", "handler", "inner after", "outer after"]
@@ -67,10 +67,10 @@ def test_what_is_swallowed_is_a_result_and_what_is_raised_is_a_failure(declare, 
 
     use("swallow")
     swallowed = fail.enqueue()
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
     use("refuse")
     refused = fail.enqueue()
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
 
     assert swallowed.result() == "swallowed wrong"
     assert refused.status() is JobState.DEAD
@@ -85,7 +85,7 @@ def test_an_exception_of_the_handler_passes_through(declare, run_until_empty, us
         raise KeyError("gone")
 
     handle = fail.enqueue()
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
 
     assert DeadLetter.objects.get(pk=handle.id).error_class == "builtins.KeyError"
     assert SEEN[-1] == "outer after"
@@ -103,7 +103,7 @@ def test_async_handlers_run_within_async_middleware(declare, run_until_empty, us
         return "plain"
 
     handles = [greet.enqueue(name="you"), plain.enqueue()]
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
 
     assert [handle.result() for handle in handles] == ["you 1", "plain"]
     assert sorted(SEEN) == ["async before", "sync before"]
@@ -117,7 +117,7 @@ def test_one_that_is_not_used_is_left_out(declare, run_until_empty, use):
         """Nothing."""
 
     noop.enqueue()
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
     assert SEEN == ["outer before tests.noop", "outer after"]
 
 
@@ -192,7 +192,7 @@ def test_without_middleware_no_headers_are_stored_and_with_it_they_arrive(declar
 
     assert JobPayload.objects.get(pk=bare.id).headers is None
     use()
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
     assert [handle.result() for handle in (bare, traced, later)] == [{}, {"trace": "t-1"}, {"trace": "t-1"}]
 
 
@@ -217,7 +217,7 @@ def test_a_handler_runs_in_the_language_and_the_time_zone_of_its_producer(declar
         fixed = locale.enqueue()
     after = locale.enqueue()
     assert JobPayload.objects.get(pk=usual.id).headers is None
-    run_until_empty(concurrency=1)
+    run_until_empty(concurrency=1, types=("tests.*",))
 
     defaults = [settings.LANGUAGE_CODE, settings.TIME_ZONE]
     assert [handle.result() for handle in far] == [["de", "Asia/Tokyo"]] * 2
@@ -242,14 +242,14 @@ def test_a_session_setting_of_one_handler_does_not_reach_the_next(declare, run_u
 
     spoil.enqueue()
     spoilt = look.enqueue()
-    run_until_empty(concurrency=1)
+    run_until_empty(concurrency=1, types=("tests.*",))
     assert spoilt.result()[:2] == ["7MB", "Asia/Tokyo"]
 
     use(READY + "ConnectionHygieneMiddleware")
     before = look.enqueue()
     spoil.enqueue()
     after = look.enqueue()
-    run_until_empty(concurrency=1)
+    run_until_empty(concurrency=1, types=("tests.*",))
     assert before.result() == after.result()
     assert after.result()[:2] != ["7MB", "Asia/Tokyo"]
     assert after.result()[1] == "UTC"
@@ -264,7 +264,7 @@ def test_the_log_says_when_a_handler_begins_and_ends_with_its_ids(declare, run_u
 
     handle = fail.enqueue()
     with caplog.at_level(logging.INFO, "django_pgbroker"):
-        run_until_empty()
+        run_until_empty(types=("tests.*",))
 
     begun, ended = [record for record in caplog.records if record.name == "django_pgbroker.jobs.tests.fail"]
     assert (begun.event, ended.event) == ("handler.started", "handler.finished")
@@ -283,7 +283,7 @@ def test_the_logger_of_the_context_and_the_filter_say_which_job_it_was(declare, 
         assert current_job().logger is ctx.logger
 
     handle = work.using(correlation_id="c-7").enqueue()
-    run_until_empty()
+    run_until_empty(types=("tests.*",))
     logging.getLogger("shop").warning("outside")
 
     records = {record.getMessage(): record for record in caplog.records}
