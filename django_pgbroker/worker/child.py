@@ -209,7 +209,7 @@ class Child:
 
 
 def _end_in_time(status: int) -> None:
-    """See to the end of this process, where threads that handlers have started would keep it, and its place, for ever."""
+    """See to the end of this process: threads that handlers have started would keep it, and its place, for ever."""
     timer = threading.Timer(_FAREWELL_SECONDS, os._exit, [status])
     timer.daemon = True
     timer.start()

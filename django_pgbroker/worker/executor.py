@@ -25,7 +25,12 @@ from django_pgbroker.worker.atomic import run_atomic
 from django_pgbroker.worker.context import JobContext, running_job
 from django_pgbroker.worker.forks import end_fork
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
-from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
+from django_pgbroker.worker.hygiene import (
+    OpenTransaction,
+    drop_dead_connections,
+    settle_asyncio,
+    settle_connections,
+)
 from django_pgbroker.worker.interruption import Region
 from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.middleware import load_chain
@@ -154,6 +159,7 @@ class Executor:
     def _call(self, job_type: JobType, claim: ClaimedJob) -> Any:
         """Runs in a context of its own: what a handler activates or sets does not reach the next job."""
         arguments, get_context = self._prepare(job_type, claim)
+        settle_asyncio()
         tell_started(job_type, get_context)
         limits = job_type.session_limits
         with limit_sessions(limits) if limits else nullcontext():
