@@ -18,7 +18,7 @@ from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
-from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop
+from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop, record_error
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.session_limits import find_exceeded, limit_sessions
 from django_pgbroker.worker.atomic import run_atomic
@@ -205,6 +205,8 @@ class Executor:
                 run_microseconds=run_microseconds,
                 reason=f"the failure could not be judged: {type(broken).__name__}",
             )
+            with suppress(BaseException):  # its traceback shows what the handler raised, too
+                verdict = verdict._replace(error=record_error(broken))
         with suppress(Exception):  # a handler or filter of logging may raise, and the slot must live
             _tell(job_type, claim, verdict, error)
         return verdict
