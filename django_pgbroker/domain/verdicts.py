@@ -121,7 +121,7 @@ def judge_error(
         choose: draws the jitter, between 0 and 1.
     """
     base = Verdict(claim.id, claim.lease_token, Outcome.FAILED, JobState.DEAD, run_microseconds=run_microseconds)
-    reason = sanitise_text(getattr(error, "reason", "") or "", REASON_LIMIT) if isinstance(error, Directive) else ""
+    reason = _reason_of(error) if isinstance(error, Directive) else ""
     match error:
         case Snooze():
             return _wait(base._replace(outcome=Outcome.SNOOZED, reason=reason or None), _as_seconds(error.seconds))
@@ -270,7 +270,13 @@ def _as_seconds(value: object) -> float:
     return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_WAIT_SECONDS)
 
 
-def _text_of(error: BaseException) -> str:
+def _reason_of(directive: Directive) -> str:
+    """What a handler gave as the reason, often the exception that it caught."""
+    reason = getattr(directive, "reason", None)
+    return "" if reason is None else sanitise_text(_text_of(reason), REASON_LIMIT)
+
+
+def _text_of(error: object) -> str:
     try:
         return str(error)
     except BaseException as raised:

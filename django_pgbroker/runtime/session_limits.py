@@ -67,10 +67,13 @@ class _Sessions:
         for wrapper, raw, before in self._before:
             if wrapper.connection is not raw or raw.info.transaction_status != TransactionStatus.IDLE:
                 continue
+            wrapper.inc_thread_sharing()  # the handler may have opened it in another thread
             try:
                 _set(wrapper, self._names, before)
             except (DatabaseError, InterfaceError):
                 wrapper.close()
+            finally:
+                wrapper.dec_thread_sharing()
 
 
 _limited: ContextVar[_Sessions | None] = ContextVar("pgbroker_limited_sessions", default=None)

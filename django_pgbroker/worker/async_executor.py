@@ -1,5 +1,6 @@
 """Run one claimed job as a coroutine and judge how it ended. Awaited by the event-loop pool, a task for each job."""
 
+import os
 from asyncio import CancelledError
 from time import perf_counter
 
@@ -7,6 +8,7 @@ from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.stops import JobStopped
 from django_pgbroker.registry import JobType
 from django_pgbroker.worker.executor import Executor, microseconds_since, refuse_unrun
+from django_pgbroker.worker.forks import end_fork
 from django_pgbroker.worker.start_signal import atell_started
 
 
@@ -32,10 +34,14 @@ class AsyncExecutor(Executor):
         try:
             arguments, get_context = self._prepare(job_type, claim)
             await atell_started(job_type, get_context)
-            if self._chain:
-                value = await self._chain.arun(job_type, get_context(), arguments)
-            else:
-                value = await job_type.handler(**arguments)
+            process_id = os.getpid()
+            try:
+                if self._chain:
+                    value = await self._chain.arun(job_type, get_context(), arguments)
+                else:
+                    value = await job_type.handler(**arguments)
+            finally:
+                end_fork(process_id)
             return self._judge_value(job_type, claim, started, refuse_unrun(value))
         except BaseException as error:
             return self._judge(job_type, claim, self._explain(claim, error), microseconds_since(started))

@@ -52,7 +52,7 @@ _READ_BYTES = 262_144
 #: So much memory must be left for jobs under the limit.
 _LEAST_ROOM_BYTES = 16 * 1_048_576
 
-#: A child that is idle when its worker goes has so long to close its connections.
+#: A child that is idle when its worker goes has so long to close its connections, one that has had enough to end.
 _FAREWELL_SECONDS = 1.0
 
 
@@ -67,7 +67,6 @@ class Child:
     def __init__(self, connection: socket.socket, page: ChildPage) -> None:
         self._connection = connection
         self._page = page
-        self._process_id = os.getpid()
         self._frames = FrameReader()
         self._waiting: deque[ClaimedJob] = deque()
         self._bell: SimpleQueue[bool] = SimpleQueue()
@@ -89,10 +88,12 @@ class Child:
         except BaseException as error:
             traceback.print_exc()
             self._send(pack(Frame.FAILED, "".join(traceback.format_exception_only(error)).strip().encode()))
+            _end_in_time(1)
             raise SystemExit(1) from None
         self._send(pack(Frame.READY))
         self._work(brief)
         connections.close_all()
+        _end_in_time(0)
 
     def _prepare(self, brief: ChildBrief) -> None:
         sys.path[:] = brief.sys_path
@@ -133,8 +134,6 @@ class Child:
                     continue
                 return
             verdict = self._perform(claim)
-            if os.getpid() != self._process_id:
-                os._exit(0)  # a handler forked, and its fork came back from it
             self._link.flush()
             self._send(pack_verdict(verdict))
             self._page.end()
@@ -207,6 +206,13 @@ class Child:
                 signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self._connection.close()
+
+
+def _end_in_time(status: int) -> None:
+    """See to the end of this process: threads that handlers have started would keep it, and its place, for ever."""
+    timer = threading.Timer(_FAREWELL_SECONDS, os._exit, [status])
+    timer.daemon = True
+    timer.start()
 
 
 def _require_room(limit_mb: int) -> None:

@@ -1,6 +1,7 @@
 """Run one claimed job and judge how it ended. Called in the slots; whatever a handler raises, a verdict comes out."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from contextvars import copy_context
@@ -17,13 +18,19 @@ from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
-from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop
+from django_pgbroker.domain.verdicts import Directive, judge_error, judge_result, judge_stop, record_error
 from django_pgbroker.registry import JobType
 from django_pgbroker.runtime.session_limits import find_exceeded, limit_sessions
 from django_pgbroker.worker.atomic import run_atomic
 from django_pgbroker.worker.context import JobContext, running_job
+from django_pgbroker.worker.forks import end_fork
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
-from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
+from django_pgbroker.worker.hygiene import (
+    OpenTransaction,
+    drop_dead_connections,
+    settle_asyncio,
+    settle_connections,
+)
 from django_pgbroker.worker.interruption import Region
 from django_pgbroker.worker.link import JobLink
 from django_pgbroker.worker.middleware import load_chain
@@ -152,13 +159,18 @@ class Executor:
     def _call(self, job_type: JobType, claim: ClaimedJob) -> Any:
         """Runs in a context of its own: what a handler activates or sets does not reach the next job."""
         arguments, get_context = self._prepare(job_type, claim)
+        settle_asyncio()
         tell_started(job_type, get_context)
         limits = job_type.session_limits
         with limit_sessions(limits) if limits else nullcontext():
-            if self._chain:
-                return refuse_unrun(self._chain.run(job_type, get_context(), arguments))
-            handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
-            return refuse_unrun(handler(**arguments))
+            process_id = os.getpid()
+            try:
+                if self._chain:
+                    return refuse_unrun(self._chain.run(job_type, get_context(), arguments))
+                handler = async_to_sync(job_type.handler) if job_type.is_async else job_type.handler
+                return refuse_unrun(handler(**arguments))
+            finally:
+                end_fork(process_id)
 
     def _prepare(self, job_type: JobType, claim: ClaimedJob) -> tuple[dict[str, Any], Callable[[], JobContext]]:
         """The arguments of the handler, and its context; the job is what runs here from now on."""
@@ -193,6 +205,8 @@ class Executor:
                 run_microseconds=run_microseconds,
                 reason=f"the failure could not be judged: {type(broken).__name__}",
             )
+            with suppress(BaseException):  # its traceback shows what the handler raised, too
+                verdict = verdict._replace(error=record_error(broken))
         tell_verdict(job_type, claim, verdict, error)
         return verdict
 

@@ -1,10 +1,12 @@
-"""Protect a worker's connections from handlers that fork. Called once in every process that runs handlers.
+"""Protect a worker and its connections from handlers that fork. Used in every process that runs handlers.
 
 A forked process has copies of the sockets. Were it to use or to close one of them, it would do so in the middle of what
 its parent says to the server. So it forgets Django's connections without a word, and opens its own.
 """
 
 import os
+import sys
+import traceback
 from functools import cache
 from typing import Any
 
@@ -27,3 +29,19 @@ def _forget_connections() -> None:
             _forgotten.append(pools.copy())
             pools.clear()
         del connections[wrapper.alias]
+
+
+def end_fork(process_id: int) -> None:
+    """End this process where it is a fork that came back from the handler which made it.
+
+    Else it would be a second worker without a main thread: it would judge the job that its parent still runs, and take
+    the next ones from the copy of the backlog.
+
+    Args:
+        process_id: of the process in which the handler began.
+    """
+    if os.getpid() == process_id:
+        return
+    if sys.exception():
+        traceback.print_exc()
+    os._exit(1 if sys.exception() else 0)

@@ -67,6 +67,8 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
     daemon_threads = True
+    # the default of 5 makes a probe that comes in a crowd wait for a second and more
+    request_queue_size = 64
     # two workers on one port would answer for each other
     allow_reuse_port = False
 

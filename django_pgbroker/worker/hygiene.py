@@ -5,8 +5,12 @@ instead is nearly free: is there something to read on an idle socket (then the s
 """
 
 import select
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
@@ -92,3 +96,37 @@ def _throw_away(wrapper: BaseDatabaseWrapper) -> None:
     with suppress(Exception):
         wrapper.close()
     del connections[wrapper.alias]
+
+
+class _SettledThread(ThreadPoolExecutor):
+    """One thread whose connections are as fit between two calls as those of a slot between two jobs."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return super().submit(_call_settled, fn, *args, **kwargs)
+
+
+def _call_settled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    drop_dead_connections()
+    try:
+        value = function(*args, **kwargs)
+    except BaseException:
+        settle_connections()
+        raise
+    if aliases := settle_connections():
+        raise OpenTransaction(
+            f"sync code under asyncio.run returned with an open transaction on {', '.join(aliases)}; it was rolled "
+            "back. Other jobs use this connection too: open and end a transaction within one sync function"
+        )
+    return value
+
+
+_settled_context = ThreadSensitiveContext()
+SyncToAsync.context_to_thread_executor[_settled_context] = _SettledThread(1, "pgbroker-asyncio")
+
+
+def settle_asyncio() -> None:
+    """In the current context, see to the connections of Django's ``a…`` methods under ``asyncio.run`` of a handler.
+
+    asgiref runs them in one thread of the whole process, whose connection nobody else would look after.
+    """
+    SyncToAsync.thread_sensitive_context.set(_settled_context)

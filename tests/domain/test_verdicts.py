@@ -93,6 +93,11 @@ def test_a_cancel_ends_the_job_and_is_no_failure():
     assert (verdict.error, verdict.reason) == (None, "order was withdrawn")
 
 
+def test_a_reason_may_be_anything_such_as_the_error_that_was_caught():
+    verdict = judge(Cancel(LookupError("no such order")))
+    assert (verdict.outcome, verdict.reason) == (Outcome.CANCELLED, "no such order")
+
+
 def test_a_retry_chooses_its_delay_or_leaves_it_to_the_policy():
     assert judge(Retry(after_seconds=5)).delay_seconds == 5
     assert judge(Retry()).delay_seconds == 30

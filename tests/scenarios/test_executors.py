@@ -168,3 +168,23 @@ def test_whatever_a_handler_is_busy_with_it_ends_within_the_grace_and_the_worker
     assert (
         rows.one("select count(*) from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'") == 0
     )
+
+
+@pytest.mark.parametrize("ends", ["returns", "raises"])
+def test_a_fork_that_comes_back_from_its_handler_ends_and_records_nothing(start_worker, story, ends, executor_jobs):
+    worker = start_worker("loop,threads,children", "--concurrency", "1", "--child-processes", "1")
+    forking = [
+        story.enqueue(executor_jobs.come_back.using(queue="threads"), ends=ends),
+        story.enqueue(executor_jobs.come_back_atomic.using(queue="threads"), ends=ends),
+        story.enqueue(executor_jobs.come_back_atomic.using(queue="children"), ends=ends),
+        story.enqueue(executor_jobs.come_back_async, ends=ends),
+        story.enqueue(executor_jobs.come_back_loop, ends=ends),
+    ]
+    behind = [story.enqueue(jobs.quick.using(queue="threads")) for _ in range(10)]
+    wait_until(lambda: all(handle.status().is_finished for handle in (*forking, *behind)), "all end", seconds=30)
+
+    assert [outcomes(handle) for handle in forking] == [[Outcome.COMPLETED]] * 5
+    assert story.count("done") == 15, "no fork runs what waits behind its handler, no writes are lost"
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert worker.has_closed_output, "no fork is left"

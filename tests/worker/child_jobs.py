@@ -194,3 +194,10 @@ def leave_a_fork_behind() -> int:
         os._exit(0)
     os.kill(os.getpid(), signal.SIGKILL)
     return pid
+
+
+@job("children.leave_thread", retry=Constant(0))
+def leave_a_thread_behind() -> int:
+    """Python does not end before such a thread does."""
+    threading.Thread(target=time.sleep, args=(LIMIT_SECONDS,)).start()
+    return os.getpid()

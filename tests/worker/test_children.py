@@ -198,6 +198,15 @@ def test_a_child_is_replaced_after_its_most_jobs_and_each_verdict_arrives(make_t
     assert "child.died" not in caplog.text
 
 
+def test_a_child_is_replaced_although_a_thread_of_a_handler_lives_on(make_trial):
+    trial = make_trial(1, max_jobs=1)
+
+    first, second = trial.run("leave_thread"), trial.run("leave_thread")
+
+    assert first.outcome is second.outcome is Outcome.COMPLETED
+    assert first.result != second.result
+
+
 def test_children_that_cannot_start_are_told_of_and_tried_again_ever_more_slowly(make_trial, caplog):
     trial = make_trial(1, settings_module="tests.no_such_settings")
     trial.give("nothing", 1, 2)

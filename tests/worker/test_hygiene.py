@@ -3,10 +3,13 @@
 Every test runs its jobs in a whole worker with one slot, so that one job follows the other on the same thread.
 """
 
+import asyncio
 from contextlib import suppress
+from functools import partial
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, connection, connections, transaction
 
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import ArchivedJob
@@ -258,3 +261,51 @@ def test_the_end_of_a_worker_closes_the_connections_of_its_slots(declare, run_un
     run_until_empty()
     gone = "select count(*) from pg_stat_activity where pid = %s"
     wait_until(lambda: rows.one(gone, backend.result()) == 0, "the backend of the slot has ended")
+
+
+def run_in_asyncio(function):
+    """As a sync handler does that has some async code."""
+    return asyncio.run(sync_to_async(function)())
+
+
+@pytest.fixture
+def close_after(declare, broker_database, run_until_empty):
+    """Closes the connection of that thread at the end."""
+    yield
+    declare(name="tests.closes")(lambda: run_in_asyncio(connections.close_all)).enqueue()
+    run_until_empty(concurrency=1)
+
+
+def test_a_transaction_that_is_left_open_under_asyncio_run_fails_its_job_and_spares_the_next_one(
+    declare, notes, close_after, run_until_empty
+):
+    @declare(name="tests.opens", max_attempts=1)
+    def opens():
+        run_in_asyncio(raw_begin)
+
+    @declare(name="tests.writes")
+    def writes():
+        run_in_asyncio(partial(write, "second"))
+
+    first, second = opens.enqueue(), writes.enqueue()
+    run_until_empty(concurrency=1)
+
+    assert (first.status(), second.status()) == (JobState.DEAD, JobState.COMPLETED)
+    assert notes() == {"second"}
+
+
+def test_a_connection_under_asyncio_run_that_the_server_closed_costs_no_later_job_anything(
+    declare, close_after, run_until_empty
+):
+    @declare(max_attempts=1)
+    def asks():
+        return run_in_asyncio(lambda: ask("select pg_backend_pid()")[0][0])
+
+    first = asks.enqueue()
+    run_until_empty(concurrency=1)
+    ask(f"select pg_terminate_backend({first.result()}, 5000)")
+    second = asks.enqueue()
+    run_until_empty(concurrency=1)
+
+    assert second.status() is JobState.COMPLETED
+    assert second.result() != first.result()

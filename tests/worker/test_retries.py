@@ -189,3 +189,25 @@ def test_a_changed_signature_fails_clearly_and_burns_no_other_job(declare, run_u
     dead = ArchivedJob.objects.get(pk=handle.id)
     assert (dead.state, dead.error_class) == (JobState.DEAD, "builtins.TypeError")
     assert "unexpected keyword argument 'order'" in dead.error_message
+
+
+class BrokenPolicy:
+    """As one of the host's may be."""
+
+    def delay_seconds(self, attempt, random):
+        raise ZeroDivisionError
+
+
+def test_a_retry_policy_that_raises_costs_the_job_a_minute_and_not_the_error_of_its_handler(declare, start):
+    @declare(max_attempts=2, retry=BrokenPolicy())
+    def fail():
+        raise ValueError("no such order")
+
+    handle = fail.enqueue()
+    start()
+    wait_until(lambda: handle.status() is JobState.SCHEDULED, "it has failed")
+
+    failed = Execution.objects.get(job_id=handle.id)
+    assert failed.reason == "the failure could not be judged: ZeroDivisionError"
+    assert "ValueError: no such order" in failed.traceback
+    assert "ZeroDivisionError" in failed.traceback

@@ -1,7 +1,9 @@
 """``statement_timeout`` and ``lock_timeout`` of a job type: on the handler's connections, told apart, put back."""
 
+import asyncio
+
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection, connections, transaction
 
 from django_pgbroker import ConfigurationError, JobState, job
 from django_pgbroker.domain.states import Outcome
@@ -149,3 +151,23 @@ def test_behind_a_pooler_a_worker_with_such_a_type_does_not_start(declare, setti
     declare(statement_timeout=5)(read_limits)
     with pytest.raises(ConfigurationError, match="'tests.read_limits' has a statement_timeout"):
         open_session(WorkerOptions((QueueShare("default"),)))
+
+
+def test_a_connection_that_the_handler_opened_in_another_thread_costs_it_nothing(declare, run_in_turn):
+    limits, wrappers = [], []
+
+    def ask():
+        limits.append(read_limits())
+        wrappers.append(connections["default"])
+
+    @declare(statement_timeout=7, executor="thread")
+    async def asks_elsewhere():
+        await asyncio.to_thread(ask)
+
+    [handle] = run_in_turn(asks_elsewhere)
+    [wrapper] = wrappers
+    wrapper.inc_thread_sharing()
+    wrapper.close()
+
+    assert handle.status() is JobState.COMPLETED
+    assert limits[0][0] == "7s"

@@ -3,6 +3,7 @@
 asgiref would run all of it in one thread of the process. Here jobs share a few, each job in the same one throughout.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from django.db import connections
 
 from django_pgbroker.domain.stops import Stop, StopKind
+from django_pgbroker.worker.forks import end_fork
 from django_pgbroker.worker.hygiene import OpenTransaction, drop_dead_connections, settle_connections
 from django_pgbroker.worker.interruption import Interruptible
 from django_pgbroker.worker.pools.statements import StatementCanceller
@@ -110,11 +112,13 @@ class _SyncThread:
 
     def _call(self, call: _Call, seat: _Seat) -> Any:
         drop_dead_connections()
+        process_id = os.getpid()
         try:
             try:
                 seat.region.enter()
                 value = call.function()
             finally:
+                end_fork(process_id)
                 seat.region.leave()
         except BaseException:
             self._settle(seat)

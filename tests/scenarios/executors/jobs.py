@@ -96,3 +96,39 @@ def fork():
     if any(process.exitcode for process in forks):
         raise RuntimeError(f"a fork ended with {[process.exitcode for process in forks]}")
     tell("done")
+
+
+def fork_and_come_back(ends):
+    """Both processes leave the handler; the parent when the fork has ended."""
+    tell("begun")
+    if pid := os.fork():
+        os.waitpid(pid, 0)
+        tell("done")
+        return
+    execute("select 1")  # so that it has a connection that could record something
+    if ends == "raises":
+        raise RuntimeError("in the fork")
+
+
+@job("executors.come_back", retry=Constant(0), max_attempts=1)
+def come_back(ends):
+    fork_and_come_back(ends)
+
+
+@job("executors.come_back_atomic", retry=Constant(0), max_attempts=1, atomic=True)
+def come_back_atomic(ends):
+    fork_and_come_back(ends)
+
+
+@job("executors.come_back_async", retry=Constant(0), max_attempts=1)
+async def come_back_async(ends):
+    await sync_to_async(fork_and_come_back)(ends)
+
+
+@job("executors.come_back_loop", retry=Constant(0), max_attempts=1)
+async def come_back_loop(ends):
+    if pid := os.fork():
+        os.waitpid(pid, 0)
+        await sync_to_async(tell)("done")
+    elif ends == "raises":
+        raise RuntimeError("in the fork")
