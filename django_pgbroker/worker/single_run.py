@@ -37,6 +37,8 @@ from django_pgbroker.worker.turn import take_safe_turn
 from django_pgbroker.worker.worker_link import WorkerLink
 
 #: How long to try to record the verdict, when the database is away or somebody holds the row.
+_LARGEST_ID = 2**63 - 1
+
 _RECORD_SECONDS = 30.0
 _PAUSE_SECONDS = 0.5
 
@@ -105,6 +107,8 @@ class SingleRun:
 
     def _look(self) -> JobStanding:
         """Refuse what can be refused before a worker is registered."""
+        if not 0 < self._job_id <= _LARGEST_ID:
+            raise CannotClaim(f"there is no job {self._job_id}: ids go from 1 to {_LARGEST_ID:,}")
         gateway = open_gateway(self._options.database, f"run {self._job_id}")
         try:
             standing = find_job_standing(gateway, self._job_id)

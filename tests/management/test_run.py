@@ -193,3 +193,10 @@ def test_a_lost_connection_does_not_lose_the_verdict(declare, broker_database, r
     assert "The database does not answer, trying again" in said
     assert status == 0
     assert handle.status() is JobState.COMPLETED
+
+
+@pytest.mark.parametrize("number", ["0", str(2**63)])
+def test_a_number_that_no_job_has_is_refused(number, broker_database):
+    with pytest.raises(CommandError, match="there is no job") as refused:
+        call_command("pgbroker_run", number)
+    assert refused.value.returncode == 2
