@@ -36,9 +36,9 @@ from django_pgbroker.worker.stops import Stops
 from django_pgbroker.worker.turn import take_safe_turn
 from django_pgbroker.worker.worker_link import WorkerLink
 
-#: How long to try to record the verdict, when the database is away or somebody holds the row.
 _LARGEST_ID = 2**63 - 1
 
+#: How long to try to record the verdict, when the database is away or somebody holds the row.
 _RECORD_SECONDS = 30.0
 _PAUSE_SECONDS = 0.5
 
