@@ -96,9 +96,19 @@ def offences(text):
                 yield from EVALUATORS & {called.attr}
 
 
+#: What they load is named by the project's settings or by the running program itself, never by a row of the database.
+NAMED_BY_THE_PROJECT = {
+    "plugins.py": {"import_string"},  # PGBROKER["MIDDLEWARE"]
+    "worker/child.py": {"import_module"},  # the module of a handler that the worker has imported
+    "worker/child_frames.py": {"pickle"},  # over a socket between a worker and its own child
+    "bench/worker_process.py": {"import_module"},  # a module of the package
+}
+
+
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_b084_nothing_in_the_package_makes_code_of_text(path):
-    assert list(offences(path.read_text())) == []
+    allowed = NAMED_BY_THE_PROJECT.get(str(path.relative_to(PACKAGE)), set())
+    assert set(offences(path.read_text())) == allowed
 
 
 @pytest.mark.parametrize(
