@@ -62,6 +62,15 @@ class PooledGateway(Gateway):
         """One transaction whose statements travel in one round trip; read the answers after the block."""
         with self._marked(), super().pipelined_transaction(meanwhile):
             yield
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Have the pooler take the server connection back.
+
+        psycopg may send a Flush after the end of a pipeline, when all is answered already. The server says nothing to
+        that, and PgBouncer (seen with 1.18) waits for a word from it, with the connection kept from all others.
+        """
+        self.connection.execute("select 1", prepare=False)
 
     def _begin(self) -> None:
         self.connection.execute(_BEGIN)

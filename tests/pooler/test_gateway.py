@@ -51,6 +51,23 @@ def test_each_kind_of_statement_leaves_nothing_behind(gateway, bouncer):
     assert list(read_traces(bouncer).values()) == [CLEAN]
 
 
+def test_a_flush_behind_the_end_of_a_pipeline_does_not_keep_the_server_connection(gateway, bouncer, monkeypatch):
+    """What psycopg sends now and then, sent every time."""
+    let_go = gateway._let_go
+
+    def flush_and_let_go():
+        gateway.connection.pgconn.enter_pipeline_mode()
+        gateway.connection.pgconn.send_flush_request()
+        gateway.connection.pgconn.flush()
+        gateway.connection.pgconn.exit_pipeline_mode()
+        let_go()
+
+    monkeypatch.setattr(gateway, "_let_go", flush_and_let_go)
+    assert gateway.fetch_one("is_installed") == (True,)
+    with bouncer.connect() as other:
+        assert other.execute("select 1").fetchone() == (1,)
+
+
 def test_what_another_client_has_set_disturbs_no_transaction(gateway, bouncer):
     with bouncer.connect() as other:
         for name, value in {
