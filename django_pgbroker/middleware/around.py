@@ -1,5 +1,6 @@
 """Base of middleware that does something before and after a handler, the same for sync and async ones."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -12,7 +13,7 @@ from django_pgbroker.worker.context import JobContext
 NOTHING: AbstractContextManager[None] = nullcontext()
 
 
-class AroundMiddleware:
+class AroundMiddleware(ABC):
     """Runs every handler inside ``around(ctx)``, which subclasses define.
 
     Args:
@@ -28,9 +29,9 @@ class AroundMiddleware:
         if self._is_async:
             markcoroutinefunction(self)
 
+    @abstractmethod
     def around(self, ctx: JobContext) -> AbstractContextManager[Any]:
         """The context manager that the handler of this job runs in; it may swallow what is raised inside."""
-        raise NotImplementedError
 
     def __call__(self, ctx: JobContext) -> Any:
         """Called for every job."""

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from types import FrameType
 
 from django_pgbroker.domain.progress import Progress
@@ -10,6 +10,7 @@ from django_pgbroker.domain.records import ClaimedJob
 from django_pgbroker.domain.stops import JobStopped, Stop
 from django_pgbroker.worker.child_frames import Frame, pack_object
 from django_pgbroker.worker.child_page import ChildPage
+from django_pgbroker.worker.link import find_deadline
 from django_pgbroker.worker.pools.statements import StatementCanceller
 
 _PROGRESS_SECONDS = 0.2
@@ -36,11 +37,7 @@ class ChildLink:
 
     def deadline_of(self, claim: ClaimedJob, elapsed_seconds: float) -> datetime | None:
         """When an attempt that began so long ago must be over, by the clock of the database."""
-        ends = [] if claim.deadline_at is None else [claim.deadline_at]
-        now = self._page.now()
-        if now is not None and claim.timeout_seconds is not None:
-            ends.append(now - elapsed_seconds + claim.timeout_seconds)
-        return datetime.fromtimestamp(min(ends), UTC) if ends else None
+        return find_deadline(claim, elapsed_seconds, self._page.now())
 
     def beat(self, lease_token: int) -> None:
         """The handler of this claim gets on."""

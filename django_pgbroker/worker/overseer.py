@@ -19,9 +19,8 @@ _GLANCE_SECONDS = 0.25
 
 
 class _Pursuit(NamedTuple):
-    """A handler that was asked to end, and when (monotonic seconds)."""
+    """Since when a handler is asked to end (monotonic seconds), and whether it had its last call."""
 
-    stop: Stop
     since: float
     is_last_call: bool = False
 
@@ -112,7 +111,7 @@ class Overseer(threading.Thread):
         token = running.claim.lease_token
         pursuit = self._pursued.get(token)
         if pursuit is None:
-            self._pursued[token] = _Pursuit(stop, now)
+            self._pursued[token] = _Pursuit(now)
             self._pools.interrupt(token, stop, is_last_call=False)
         elif now - pursuit.since >= self._grace:
             self._give_up(running, stop, now)

@@ -1,6 +1,6 @@
 """The link of handlers that run in the worker's own process."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django_pgbroker.domain.progress import Progress
 from django_pgbroker.domain.records import ClaimedJob
@@ -10,6 +10,7 @@ from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
+from django_pgbroker.worker.link import find_deadline
 from django_pgbroker.worker.progress_board import ProgressBoard
 from django_pgbroker.worker.stops import Stops
 
@@ -65,11 +66,7 @@ class WorkerLink:
 
     def deadline_of(self, claim: ClaimedJob, elapsed_seconds: float) -> datetime | None:
         """When an attempt that began so long ago must be over, by the clock of the database."""
-        ends = [] if claim.deadline_at is None else [claim.deadline_at]
-        now = self._clock.now()
-        if now is not None and claim.timeout_seconds is not None:
-            ends.append(now - elapsed_seconds + claim.timeout_seconds)
-        return datetime.fromtimestamp(min(ends), UTC) if ends else None
+        return find_deadline(claim, elapsed_seconds, self._clock.now())
 
     def beat(self, lease_token: int) -> None:
         """The handler of this claim gets on."""
