@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 
 import pytest
 from django.db.backends.postgresql.base import DatabaseWrapper
@@ -86,9 +87,14 @@ def test_a_worker_without_jobs_ends_too_when_only_its_renewals_fail(start, rows,
 
 
 def test_a_worker_that_hangs_in_a_turn_is_ended_from_outside_before_others_run_what_it_runs(  # noqa: PLR0917
-    declare, broker_database, gate, rows, rival, break_renewals
+    declare, broker_database, gate, rows, rival, break_renewals, settings
 ):
-    ended = threading.Event()
+    settings.PGBROKER = {**QUICK_LEASES, "LEASE_SECONDS": 4, "HEARTBEAT_SECONDS": 2}
+    ended, ended_at = threading.Event(), []
+
+    def end():
+        ended_at.append(time.time())
+        ended.set()
 
     @declare()
     def quick():
@@ -100,21 +106,23 @@ def test_a_worker_that_hangs_in_a_turn_is_ended_from_outside_before_others_run_w
 
     slow.enqueue()
     quick.enqueue()
-    worker = Worker(WorkerOptions(parse_queues("default"), 2), on_lapse=ended.set)
+    worker = Worker(WorkerOptions(parse_queues("default"), 2), on_lapse=end)
     thread = threading.Thread(target=worker.run, daemon=True)
-    with rival.transaction():
-        # the acknowledge of the quick one waits for its counter, and the main thread with it
-        rival.connection.execute("lock table pgbroker.stat_minute in exclusive mode")
-        thread.start()
-        hanging = "select count(*) from pg_stat_activity where application_name like 'pgbroker worker%%' "
-        wait_until(lambda: rows.one(f"{hanging} and wait_event_type = 'Lock'"), "the turn hangs")
-        break_renewals()
-        assert ended.wait(10), "nobody ended it"
-        assert not worker.stopping.drain.is_set(), "the main thread has noticed nothing"
-        assert rows.one("select bool_and(lease_expires_at > clock_timestamp()) from pgbroker.job")
-    gate.open()
-    worker.stopping.request_drain()
-    thread.join(20)
+    try:
+        with rival.transaction():
+            # the acknowledge of the quick one waits for its counter, and the main thread with it
+            rival.connection.execute("lock table pgbroker.stat_minute in exclusive mode")
+            thread.start()
+            hanging = "select count(*) from pg_stat_activity where application_name like 'pgbroker worker%%' "
+            wait_until(lambda: rows.one(f"{hanging} and wait_event_type = 'Lock'"), "the turn hangs")
+            break_renewals()
+            assert ended.wait(15), "nobody ended it"
+            assert not worker.stopping.drain.is_set(), "the main thread has noticed nothing"
+            assert rows.one("select extract(epoch from min(lease_expires_at)) from pgbroker.job") > ended_at[0]
+    finally:
+        gate.open()
+        worker.stopping.request_drain()
+        thread.join(20)
     assert not thread.is_alive()
 
 
@@ -136,7 +144,9 @@ def test_renewals_that_fail_twice_end_nothing(declare, start, gate, break_renewa
     assert worker.drain() == 0
 
 
-def test_handlers_that_burn_the_processor_do_not_starve_the_renewals(declare, start, rows):
+def test_handlers_that_burn_the_processor_do_not_starve_the_renewals(declare, start, rows, settings):
+    # ten of them, and this thread: each hand-over of the interpreter takes a twentieth of a second
+    settings.PGBROKER = {**QUICK_LEASES, "LEASE_SECONDS": 6, "HEARTBEAT_SECONDS": 1}
     let_go = threading.Event()
 
     @declare()
@@ -150,8 +160,8 @@ def test_handlers_that_burn_the_processor_do_not_starve_the_renewals(declare, st
         start(concurrency=10)
         wait_until(lambda: rows.one("select count(*) from pgbroker.job where state = 1") == 10, "all of them burn")
         first = rows.one("select max(lease_expires_at) from pgbroker.job")
-        renewed = "select min(lease_expires_at) >= %s::timestamptz + interval '2.5 s' from pgbroker.job"
-        wait_until(lambda: rows.one(renewed, first), "more than one lease has passed for each")
+        renewed = "select min(lease_expires_at) >= %s::timestamptz + interval '6.5 s' from pgbroker.job"
+        wait_until(lambda: rows.one(renewed, first), "more than one lease has passed for each", seconds=40)
         assert rows.one("select count(*) from pgbroker.job where lease_expires_at < now()") == 0
     finally:
         let_go.set()
