@@ -132,6 +132,16 @@ class Settings:
     middleware: tuple[str, ...] = _setting(
         (), "Dotted paths of what is called around every handler, the outermost first (docs/how-to/middleware.md)."
     )
+    permission_hook: str | None = _setting(
+        None,
+        "Dotted path of a function that is asked as well whether a user may do something: `hook(user, verb, queue=…, "
+        "tenant=…)`, each `None` where the question is general (docs/how-to/permissions.md).",
+    )
+    bulk_queue: str | None = _setting(
+        None,
+        "Queue of the broker's own jobs, which carry out verbs on very many jobs. `None`: `DEFAULT_QUEUE`. Choose one "
+        "that is rarely paused.",
+    )
     listen: bool = _setting(
         True, "Whether new jobs are announced by NOTIFY and workers LISTEN; polling finds them either way."
     )
@@ -311,9 +321,12 @@ def _check_together(chosen: Settings, databases: Iterable[str]) -> None:
             f"({chosen.poll_max_seconds}); lower the one or raise the other"
         )
     _queue("DEFAULT_QUEUE", chosen.default_queue)
+    if chosen.bulk_queue is not None:
+        _queue("BULK_QUEUE", chosen.bulk_queue)
     if chosen.queues is not None:
         for key, name in [
             ("DEFAULT_QUEUE", chosen.default_queue),
+            *([("BULK_QUEUE", chosen.bulk_queue)] if chosen.bulk_queue else []),
             *(("ROUTES", queue) for queue in chosen.routes.values()),
         ]:
             if name not in chosen.queues:

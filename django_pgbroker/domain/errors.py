@@ -111,6 +111,24 @@ class JobFinished(PgbrokerError):
     code = "job_finished"
 
 
+class VerbRefused(PgbrokerError):
+    """The job is in a state in which this cannot be done to it; the message says which states can."""
+
+    code = "verb_refused"
+
+
+class NotPermitted(PgbrokerError):
+    """The user may not do this, or not to this queue or tenant."""
+
+    code = "not_permitted"
+
+
+class WorkerNotFound(PgbrokerError):
+    """There is no such worker, or it has stopped."""
+
+    code = "worker_not_found"
+
+
 class JobNotFinished(PgbrokerError):
     """The result was asked for while the job still waits or runs."""
 

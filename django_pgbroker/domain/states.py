@@ -84,6 +84,10 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     JobState.RUNNING: frozenset(
         {JobState.PENDING, JobState.SCHEDULED, JobState.COMPLETED, JobState.CANCELLED, JobState.DEAD}
     ),
+    # by an operator alone: a redrive keeps the identity of the job, a discard ends its stay among the dead letters
+    JobState.DEAD: frozenset({JobState.PENDING, JobState.CANCELLED}),
+    JobState.CANCELLED: frozenset({JobState.PENDING}),
+    JobState.EXPIRED: frozenset({JobState.PENDING}),
 }
 
 

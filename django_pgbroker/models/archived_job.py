@@ -40,6 +40,7 @@ class ArchivedJob(models.Model):
     error_class = models.TextField(null=True, blank=True)
     error_message = models.TextField(null=True, blank=True)
     progress = models.JSONField(null=True, blank=True)
+    timeout_seconds = models.IntegerField(null=True, blank=True)
 
     objects = BrokerManager.from_queryset(ArchivedJobQuerySet)()
 

@@ -3,6 +3,7 @@
 from django.db import models
 
 from django_pgbroker.domain.states import LIVE_STATES, JobState
+from django_pgbroker.domain.verbs import permissions_of
 from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.identifiers import IdentifierList
 from django_pgbroker.models.links import link_to
@@ -53,6 +54,7 @@ class Job(models.Model):
         managed = False
         required_db_vendor = "postgresql"
         db_table = '"pgbroker"."job"'
+        permissions = permissions_of("job")
         verbose_name = "job"
         verbose_name_plural = "jobs"
 

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.domain.verbs import permissions_of
 from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 
@@ -15,6 +16,7 @@ class Queue(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.TextField(null=True, blank=True)
     pause_reason = models.TextField(null=True, blank=True)
+    resume_at = models.DateTimeField(null=True, blank=True)
     sampled_at = models.DateTimeField(null=True, blank=True)
     pending_count = models.BigIntegerField(null=True, blank=True)
     scheduled_count = models.BigIntegerField(null=True, blank=True)
@@ -31,6 +33,7 @@ class Queue(models.Model):
         required_db_vendor = "postgresql"
         db_table = '"pgbroker"."queue"'
         ordering = ("name",)
+        permissions = permissions_of("queue")
         verbose_name = "queue"
         verbose_name_plural = "queues"
 

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from django_pgbroker.domain.verbs import permissions_of
 from django_pgbroker.models.broker_manager import BrokerManager
 from django_pgbroker.models.clock import Clock
 from django_pgbroker.models.identifiers import IdentifierList
@@ -24,6 +25,8 @@ class Worker(models.Model):
     heartbeat_at = models.DateTimeField(db_default=Clock())
     heartbeat_seconds = models.FloatField()
     clock_skew_seconds = models.FloatField(null=True, blank=True)
+    ordered_concurrency = models.IntegerField(null=True, blank=True)
+    paused_queues = models.JSONField(default=list)
     drain_requested_at = models.DateTimeField(null=True, blank=True)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     draining_at = models.DateTimeField(null=True, blank=True)
@@ -36,6 +39,7 @@ class Worker(models.Model):
         managed = False
         required_db_vendor = "postgresql"
         db_table = '"pgbroker"."worker"'
+        permissions = permissions_of("worker")
         verbose_name = "worker"
         verbose_name_plural = "workers"
 

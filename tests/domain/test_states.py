@@ -25,8 +25,8 @@ def reachable(start: JobState) -> set[JobState]:
     return seen
 
 
-def test_finished_states_are_final_and_live_ones_are_not():
-    assert set(TRANSITIONS) == LIVE_STATES
+def test_every_state_is_live_or_finished_and_only_completed_leads_nowhere():
+    assert set(TRANSITIONS) == set(JobState) - {JobState.COMPLETED}
     assert {JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.DEAD} == FINISHED_STATES
     assert set(JobState) == LIVE_STATES | FINISHED_STATES
 
@@ -58,9 +58,15 @@ def test_every_waiting_job_can_be_cancelled_and_can_expire(state):
     assert is_legal(state, JobState.EXPIRED)
 
 
-@pytest.mark.parametrize("state", sorted(FINISHED_STATES))
-def test_nothing_follows_the_end(state):
-    assert not any(is_legal(state, target) for target in JobState)
+def test_a_completed_job_is_final_and_the_other_ends_lead_back_to_the_queue_alone():
+    assert not any(is_legal(JobState.COMPLETED, target) for target in JobState)
+    for end in FINISHED_STATES - {JobState.COMPLETED}:
+        assert [target for target in LIVE_STATES if is_legal(end, target)] == [JobState.PENDING]
+
+
+def test_a_dead_letter_can_be_discarded_and_no_other_end_becomes_another_one():
+    moves = {(end, target) for end in FINISHED_STATES for target in FINISHED_STATES if is_legal(end, target)}
+    assert moves == {(JobState.DEAD, JobState.CANCELLED)}
 
 
 def test_a_job_that_failed_lost_its_worker_or_ran_out_of_time_spends_an_attempt_and_others_do_not():
