@@ -8,7 +8,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_pgbroker.management.audit_rows import AUDIT_HEAD
-from django_pgbroker.models import AuditEntry
 from django_pgbroker.operations import pages
 from django_pgbroker.operations.audit_log import AuditQuery, read_audit
 from tests.management.commands import HOSTILE, audit, has_control_characters, run
@@ -116,16 +115,15 @@ def test_a_filter_without_an_index_looks_at_a_bounded_number_of_rows(monkeypatch
     assert rest.next_before is None
 
 
-def test_entries_of_a_job_are_found_by_the_index_of_targets_however_long_the_log_is():
-    AuditEntry.objects.bulk_create(
-        AuditEntry(actor="ada", source="code", action="job.cancel", target={"jobs": [n]}) for n in range(5_000)
-    )
+def test_entries_of_a_job_are_found_by_the_index_of_targets():
     with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into pgbroker.audit_entry (actor, source, action, target)"
+            " select 'ada', 'code', 'job.cancel', jsonb_build_object('jobs', array[n]) from generate_series(1, 40000) n"
+        )
         cursor.execute("analyze pgbroker.audit_entry")
-    with CaptureQueriesContext(
-        connection,
-    ) as seen:
-        assert len(read_audit(AuditQuery(job_id=17)).rows) == 1
+    with CaptureQueriesContext(connection) as seen:
+        assert len(read_audit(AuditQuery(job_id=17), limit=1).rows) == 1
     with connection.cursor() as cursor:
         cursor.execute("explain " + seen.captured_queries[-1]["sql"])
         plan = "\n".join(line for (line,) in cursor.fetchall())
