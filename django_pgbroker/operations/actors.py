@@ -1,13 +1,14 @@
 """Who acts, and from where: a person whose permissions count, or code that is trusted. Read by every verb."""
 
 from dataclasses import dataclass
-from typing import Any
-
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser
+from typing import TYPE_CHECKING, Any
 
 from django_pgbroker.domain.errors import InvalidOption
 from django_pgbroker.domain.options import read_text
+
+if TYPE_CHECKING:  # they are models, which the public names of the package must not import
+    from django.contrib.auth.base_user import AbstractBaseUser
+    from django.contrib.auth.models import AnonymousUser
 
 #: What callers may give as ``actor=``.
 type Acting = str | AbstractBaseUser | AnonymousUser
@@ -42,9 +43,8 @@ def read_actor(actor: Acting, source: str, reason: str | None) -> Actor:
         InvalidOption: an actor, source or reason that cannot be shown in the audit.
     """
     user = None if isinstance(actor, str) else actor
-    name = str(actor.get_username()) if isinstance(actor, AbstractBaseUser | AnonymousUser) else actor
-    if user is not None and isinstance(name, str) and not name:
-        name = "anonymous"
+    # what is neither a user nor a text is refused as a text
+    name = str(actor.get_username()) or "anonymous" if hasattr(actor, "get_username") else actor
     named, placed = read_text("actor", name), read_text("source", source)
     if named is None or placed is None:
         raise InvalidOption("actor and source must say who acts and from where")
