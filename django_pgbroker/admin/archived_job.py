@@ -9,6 +9,9 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from django_pgbroker.admin import job_acts
+from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.argument_pages import with_argument_pages
 from django_pgbroker.admin.display import (
     NOTHING,
     badge,
@@ -21,17 +24,21 @@ from django_pgbroker.admin.display import (
     pretty_json,
 )
 from django_pgbroker.admin.filters import FinishedStateFilter, JobTypeFilter, QueueFilter
-from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections, shorten_error
+from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections, shorten_error
 from django_pgbroker.admin.progress import memory_sections, progress_section, read_archived
-from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
+from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section
-from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.states import FINISHED_STATES, JobState
 from django_pgbroker.models import ArchivedJob, Queue
 
 
 @admin.register(ArchivedJob)
-class ArchivedJobScreen(ReadOnlyScreen):
+@with_argument_pages
+@offers(*job_acts.ON_FINISHED)
+class ArchivedJobScreen(ActingScreen):
     """Finished jobs, the latest enqueued first."""
+
+    states = FINISHED_STATES
 
     list_display = ["number", "state_badge", job_type, "queue", "attempts", "finished", "ending"]
     list_filter: ClassVar[tuple[type[SimpleListFilter], ...]] = (FinishedStateFilter, QueueFilter, JobTypeFilter)
@@ -44,6 +51,14 @@ class ArchivedJobScreen(ReadOnlyScreen):
         rows = super().get_queryset(request).select_related("queue", "job_type", "tenant")
         with_start: Rows = rows.annotate(error_start=Left("error_message", 200))
         return with_start
+
+    def phrase_of(self, row: Any) -> str:
+        """With its job type and queue."""
+        return describe_job(row)
+
+    def place_of(self, row: Any) -> dict[str, str]:
+        """Its queue and tenant."""
+        return {"queue": row.queue.name, "tenant": row.tenant.name}
 
     def index_serves(self, chosen: Mapping[str, str]) -> bool:
         """Dead letters have a partition of their own; the other states and the names have no index."""

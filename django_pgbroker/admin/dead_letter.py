@@ -7,6 +7,7 @@ from django.contrib import admin
 from django_pgbroker.admin.archived_job import ArchivedJobScreen
 from django_pgbroker.admin.display import job_type
 from django_pgbroker.admin.filters import JobTypeFilter, QueueFilter
+from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import DeadLetter
 
 
@@ -14,6 +15,8 @@ from django_pgbroker.models import DeadLetter
 class DeadLetterScreen(ArchivedJobScreen):
     """Jobs whose attempts are spent, or whose error may not be retried."""
 
+    states = frozenset({JobState.DEAD})
+    is_whole_list_offered = True
     list_display = ["number", "ending", job_type, "queue", "attempts", "finished"]
     list_filter = (QueueFilter, JobTypeFilter)
     note = "Jobs that failed for good: their attempts are spent, or their error may not be retried."

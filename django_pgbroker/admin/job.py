@@ -10,19 +10,27 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from django_pgbroker.admin import job_acts
+from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.argument_pages import with_argument_pages, with_enqueue
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
-from django_pgbroker.admin.job_sections import execution_sections, origin_facts, payload_sections
+from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections
 from django_pgbroker.admin.progress import memory_sections, progress_cell, progress_section
-from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
+from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section
-from django_pgbroker.domain.states import JobState, ParkedReason
+from django_pgbroker.domain.states import LIVE_STATES, JobState, ParkedReason
 from django_pgbroker.models import ArchivedJob, Job, JobProgress, Queue, Worker
 
 
 @admin.register(Job)
-class JobScreen(ReadOnlyScreen):
+@with_enqueue
+@with_argument_pages
+@offers(*job_acts.ON_LIVE)
+class JobScreen(ActingScreen):
     """Jobs that wait or run, the latest first."""
+
+    states = LIVE_STATES
 
     list_display = ("number", "state_badge", job_type, "queue", "attempts", "due", "progress_bar", "worker_link")
     list_filter = (LiveStateFilter, QueueFilter, JobTypeFilter)
@@ -32,6 +40,14 @@ class JobScreen(ReadOnlyScreen):
     def get_queryset(self, request: HttpRequest) -> Rows:
         """With names, worker and progress joined."""
         return super().get_queryset(request).select_related("queue", "job_type", "tenant", "worker", "progress")
+
+    def phrase_of(self, row: Any) -> str:
+        """With its job type and queue."""
+        return describe_job(row)
+
+    def place_of(self, row: Any) -> dict[str, str]:
+        """Its queue and tenant."""
+        return {"queue": row.queue.name, "tenant": row.tenant.name}
 
     def index_serves(self, chosen: Mapping[str, str]) -> bool:
         """Every state has a partial index, and those of the waiting states lead with the queue."""

@@ -15,6 +15,11 @@ from django_pgbroker.models.clock import Clock
 SHOWN_EXECUTIONS = 50
 
 
+def describe_job(job: Any) -> str:
+    """A job in words for the heading of a page: ``job 7 (shop.send_receipt, queue mail)``."""
+    return f"job {job.pk} ({job.job_type.name}, queue {job.queue.name})"
+
+
 def origin_facts(job: Any, carrier: Any) -> list[tuple[str, Any]]:
     """Who asked for the job, in which trace.
 

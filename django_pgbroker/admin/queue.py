@@ -8,9 +8,10 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from django_pgbroker.admin import queue_acts
+from django_pgbroker.admin.acting import ActingScreen, offers
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, list_link, moment
 from django_pgbroker.admin.keyset import KeysetChangeList
-from django_pgbroker.admin.screen import ReadOnlyScreen
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import LIVE_STATES, JobState
 from django_pgbroker.models import Job, Queue
@@ -32,7 +33,8 @@ class QueueChangeList(KeysetChangeList):
 
 
 @admin.register(Queue)
-class QueueScreen(ReadOnlyScreen):
+@offers(*queue_acts.ALL)
+class QueueScreen(ActingScreen):
     """Queues with their sampled figures."""
 
     list_display = (
@@ -46,6 +48,14 @@ class QueueScreen(ReadOnlyScreen):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
         """All on one page."""
         return QueueChangeList
+
+    def target_of(self, row: Queue) -> str:
+        """Operations call a queue by its name."""
+        return row.name
+
+    def place_of(self, row: Queue) -> dict[str, str]:
+        """Itself."""
+        return {"queue": row.name}
 
     @admin.display(description="status")
     def status(self, queue: Queue) -> SafeString:
@@ -122,6 +132,7 @@ class QueueScreen(ReadOnlyScreen):
                 ("Since", exact_moment(obj.paused_at, obj.read_at)),
                 ("By", obj.paused_by or NOTHING),
                 ("Reason", obj.pause_reason or NOTHING),
+                ("Resumes by itself", exact_moment(obj.resume_at, obj.read_at)),
             ]
             sections.append(Section("Paused", paused))
         depth = [

@@ -6,9 +6,10 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from django_pgbroker.admin import worker_acts
+from django_pgbroker.admin.acting import ActingScreen, offers
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, link, moment
 from django_pgbroker.admin.filters import StoppedFilter
-from django_pgbroker.admin.screen import ReadOnlyScreen
 from django_pgbroker.admin.section import Section, Table
 from django_pgbroker.domain.durations import describe_seconds
 from django_pgbroker.domain.presence import describe_queues
@@ -21,7 +22,8 @@ _SHOWN_JOBS = 100
 
 
 @admin.register(Worker)
-class WorkerScreen(ReadOnlyScreen):
+@offers(*worker_acts.ALL)
+class WorkerScreen(ActingScreen):
     """Worker processes, the latest started first."""
 
     list_display = ("name", "presence", "heartbeat", "running", "queue_names", "started", "ended")
@@ -81,6 +83,8 @@ class WorkerScreen(ReadOnlyScreen):
             ("Presence", self.presence(worker)),
             ("Running", self.running(worker)),
             ("Queues", self.queue_names(worker)),
+            ("Queues paused here", ", ".join(worker.paused_queues) or NOTHING),
+            ("Slots ordered", NOTHING if worker.ordered_concurrency is None else worker.ordered_concurrency),
             ("Process", f"{worker.hostname}, pid {worker.process_id}"),
             ("Version", worker.version),
             ("Clock skew", NOTHING if worker.clock_skew_seconds is None else _skew_words(worker.clock_skew_seconds)),

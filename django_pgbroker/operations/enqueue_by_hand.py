@@ -14,7 +14,7 @@ from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.enqueue import decide, store_job
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.permissions import require
-from django_pgbroker.registry import registry
+from django_pgbroker.registry import JobType, registry
 from django_pgbroker.store.audit import write_audit
 from django_pgbroker.store.errors import wrap_database_error
 
@@ -48,7 +48,7 @@ def enqueue_by_name(
 
     Raises:
         NotPermitted: the user may not enqueue by hand, or not into this queue or for this tenant.
-        InvalidOption: an option that does not exist or is impossible.
+        InvalidOption: an option that does not exist or is impossible, or a job type of the broker itself.
         UnknownJobType, UnknownQueue, InvalidName, InvalidArguments, InvalidPayload, PayloadTooLarge, EnqueueConflict,
             BrokerDatabaseError: as ``enqueue`` does.
     """
@@ -60,6 +60,8 @@ def enqueue_by_name(
         raise InvalidPayload("arguments", f"must be a mapping of arguments by name, not {show_value(arguments)}")
     settings = get_settings()
     known = registry.get(job_type)
+    if not is_for_hands(known):
+        raise InvalidOption(f"{known.name!r} is a job type of the broker itself: the verbs that need it enqueue it")
     asked = JobOptions(**options, created_by=who.name)
     spec = decide(known, asked, settings)
     require(who, ENQUEUE_JOB, queue=spec.queue, tenant=spec.tenant)
@@ -85,3 +87,8 @@ def enqueue_by_name(
     except (DatabaseError, InterfaceError) as error:
         raise wrap_database_error(error, f"enqueue a job of type {spec.job_type!r} by hand") from error
     return handle
+
+
+def is_for_hands(job_type: JobType) -> bool:
+    """Whether people may write the arguments of its jobs: those of the broker itself name an actor, who is trusted."""
+    return job_type.handler.__module__.partition(".")[0] != "django_pgbroker"

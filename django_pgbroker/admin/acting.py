@@ -1,0 +1,227 @@
+"""Screens with verbs: buttons on the pages of objects, actions on selections, and verbs for all that match."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, override
+
+from admin_extra_buttons.mixins import ExtraButtonsMixin
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.checks import CheckMessage
+from django.core.exceptions import PermissionDenied
+from django.forms import Media
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+
+from django_pgbroker.admin.act import Act
+from django_pgbroker.admin.choice import Choice, choose_jobs, describe_filter, read_filter
+from django_pgbroker.admin.confirmation import confirm_or_carry_out
+from django_pgbroker.admin.keyset import AFTER, BEFORE
+from django_pgbroker.admin.post_button import make_button
+from django_pgbroker.admin.screen import ReadOnlyScreen
+from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.operations.job_changes import count_matching
+from django_pgbroker.operations.permissions import may
+
+
+class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
+    """A screen whose rows are still never edited: what changes goes through the operations.
+
+    The decorator ``offers`` says which acts it has.
+    """
+
+    #: Of the rows, for the filters of a list; empty where no act is for all that match.
+    states: ClassVar[frozenset[JobState]] = frozenset()
+    #: Whether all rows may be meant without any filter.
+    is_whole_list_offered = False
+    change_list_template = ReadOnlyScreen.change_list_template
+    change_form_template = ReadOnlyScreen.change_form_template
+
+    @property
+    @override
+    def media(self) -> Media:
+        """Without the scripts and styles of the buttons' package: these buttons need none."""
+        return ReadOnlyScreen.media.fget(self)  # type: ignore[attr-defined,no-any-return]
+
+    @override
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        """Django's own checks: those of the buttons' package would ask the database for permissions."""
+        return ModelAdmin.check(self, **kwargs)
+
+    def target_of(self, row: Any) -> Any:
+        """What the operations call this row."""
+        return row.pk
+
+    def phrase_of(self, row: Any) -> str:
+        """This row in words."""
+        return f"{self.opts.verbose_name} {row}"
+
+    def place_of(self, row: Any) -> dict[str, str]:
+        """Queue and tenant of this row, for the permission."""
+        return {}
+
+    def is_permitted(self, request: HttpRequest, verb: Verb, row: Any = None) -> bool:
+        """Whether the user may see this screen and do this, in general or to one row."""
+        place = {} if row is None else self.place_of(row)
+        return self.has_view_permission(request, row) and may(request.user, verb, **place)  # type: ignore[arg-type]
+
+    def require(self, request: HttpRequest, verb: Verb, row: Any = None) -> None:
+        """Go on only if the user may.
+
+        Raises:
+            PermissionDenied: the user may not.
+        """
+        if not self.is_permitted(request, verb, row):
+            raise PermissionDenied
+
+    def listed_states(self, request: HttpRequest) -> frozenset[JobState]:
+        """The states of the rows that the filters of the list leave."""
+        chosen = request.GET.get("state", "")
+        return frozenset(state for state in self.states if chosen in {"", str(state.value)})
+
+    def is_filtered(self, request: HttpRequest) -> bool:
+        """Whether all that match are something that may be meant: a filter is in use, or none is needed."""
+        return self.is_whole_list_offered or any(name in request.GET for name in self.filter_names())
+
+    def filter_names(self) -> list[str]:
+        """The parameters of the filters."""
+        return [str(getattr(each, "parameter_name", "")) for each in self.list_filter]
+
+    @override
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
+        """The acts that the user may do; none of the site's own, which could not bear these tables."""
+        location = () if action_location is None else (action_location,)
+        permitted = {act_name(act) for act in self.bulk_acts() if self.is_permitted(request, act.verb)}
+        found = super().get_actions(request, *location)
+        return {name: each for name, each in found.items() if name in permitted}
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list, knowing whether it has a menu for all that match."""
+        offered = any(_is_offered_for_matching(act)(self, request, None) for act in self.bulk_acts())
+        return super().changelist_view(request, {"offers_for_all": offered, **(extra_context or {})})
+
+    def bulk_acts(self) -> list[Act]:
+        """Those for many."""
+        return [act for act in getattr(self, "acts", ()) if act.is_bulk]
+
+    def list_url(self, filters: QueryDict | None = None) -> str:
+        """The list, on this site."""
+        url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist", current_app=self.admin_site.name)
+        return f"{url}?{filters.urlencode()}" if filters else url
+
+    def page_url(self, pk: object) -> str:
+        """The page of one row, on this site."""
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+        return reverse(name, args=(pk,), current_app=self.admin_site.name)
+
+    def act_on_one(self, request: HttpRequest, act: Act, pk: int) -> HttpResponse:
+        """The button on the page of a row; a row that is gone leads to that page, which says so."""
+        self.require(request, act.verb)
+        row = self.get_object(request, str(pk))
+        if row is None:
+            return HttpResponseRedirect(self.page_url(pk))
+        self.require(request, act.verb, row)
+        choice = Choice(self.target_of(row), self.phrase_of(row), self.page_url(pk), subject=row)
+        response = confirm_or_carry_out(self, request, act, choice)
+        if response.status_code == 302 and self.get_object(request, str(pk)) is None:
+            return HttpResponseRedirect(self.list_url())
+        return response
+
+    def act_on_selection(self, request: HttpRequest, act: Act) -> HttpResponse | None:
+        """The action on the rows with a tick; never on more, whatever is posted."""
+        ids = sorted({int(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if _is_key(each)})
+        if not ids:
+            return None
+        rows = list(self.get_queryset(request).filter(pk__in=ids[: self.list_per_page]).defer(*self.list_defer).order_by("pk"))
+        choice = choose_jobs(rows, ids, str(self.opts.verbose_name), request.get_full_path(), act_name(act))
+        return confirm_or_carry_out(self, request, act, choice)
+
+    def act_on_matching(self, request: HttpRequest, act: Act) -> HttpResponse:
+        """The button above the list, for all that its filters leave."""
+        self.require(request, act.verb)
+        filters = {name: request.GET[name] for name in self.filter_names() if name in request.GET}
+        try:
+            chosen = read_filter(self.listed_states(request) & act.verb.states, filters)
+        except ValueError:
+            return HttpResponseRedirect(self.list_url())
+        matches = count_matching(act.verb, chosen)
+        back = request.GET.copy()
+        for name in (BEFORE, AFTER):
+            back.pop(name, None)
+        words = describe_filter(chosen, matches.count, is_exact=matches.is_exact, name=str(self.opts.verbose_name))
+        remark = "" if matches.is_exact else "A job of the broker itself will do it, and shows how far it is."
+        return confirm_or_carry_out(
+            self, request, act, Choice(chosen, words, self.list_url(back), remark=remark, is_many=True)
+        )
+
+
+def offers[S: type[ActingScreen]](*acts: Act) -> Callable[[S], S]:
+    """Give a screen its acts: a button for each, and for those on many an action and a button above the list."""
+
+    def add(screen: S) -> S:
+        screen.acts = acts  # type: ignore[attr-defined]
+        screen.actions = [_make_action(act) for act in acts if act.is_bulk]
+        for act in acts:
+            name, handler = make_button(
+                act.verb,
+                _answer_one(act),
+                is_offered=_is_offered_for_one(act),
+                is_for_one=True,
+                is_destructive=act.is_destructive,
+            )
+            setattr(screen, name, handler)
+            if act.is_bulk:
+                name, handler = make_button(
+                    act.verb,
+                    _answer_matching(act),
+                    is_offered=_is_offered_for_matching(act),
+                    is_for_one=False,
+                    is_destructive=act.is_destructive,
+                    is_for_all=True,
+                )
+                setattr(screen, name, handler)
+        return screen
+
+    return add
+
+
+def act_name(act: Act) -> str:
+    """What the action of an act is called."""
+    return act.verb.name.partition(".")[2]
+
+
+def _make_action(act: Act) -> Callable[..., HttpResponse | None]:
+    def action(screen: ActingScreen, request: HttpRequest, _: Any) -> HttpResponse | None:
+        return screen.act_on_selection(request, act)
+
+    action.__name__ = act_name(act)
+    action.short_description = act.verb.label  # type: ignore[attr-defined]
+    return action
+
+
+def _answer_one(act: Act) -> Callable[..., HttpResponse]:
+    return lambda screen, request, pk: screen.act_on_one(request, act, pk)
+
+
+def _answer_matching(act: Act) -> Callable[..., HttpResponse]:
+    return lambda screen, request: screen.act_on_matching(request, act)
+
+
+def _is_offered_for_one(act: Act) -> Callable[..., bool]:
+    return lambda screen, request, row: (
+        row is not None and act.applies_to(row) and screen.is_permitted(request, act.verb, row)
+    )
+
+
+def _is_offered_for_matching(act: Act) -> Callable[..., bool]:
+    return lambda screen, request, _: (
+        screen.is_filtered(request)
+        and not request.GET.get("q")
+        and bool(screen.listed_states(request) & act.verb.states)
+        and screen.is_permitted(request, act.verb)
+    )
+
+
+def _is_key(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19

@@ -1,0 +1,123 @@
+"""A form for the arguments and the options of a job, made from the fields of its job type. Used to enqueue, clone, edit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from django_pgbroker.admin.act_forms import MomentField, ReasonForm
+from django_pgbroker.domain.errors import InvalidArguments, InvalidPayload, PgbrokerError
+from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.operations.enqueue_form import (
+    OTHER_ARGUMENTS,
+    ArgumentField,
+    FieldKind,
+    read_arguments,
+    text_of,
+)
+
+
+
+class ArgumentsForm(ReasonForm):
+    """The arguments of one job, and why.
+
+    Args:
+        fields_of_type: from ``list_fields``.
+    """
+
+    def __init__(self, *args: Any, fields_of_type: tuple[ArgumentField, ...], verb: Verb, **options: Any) -> None:
+        self.fields_of_type = fields_of_type
+        super().__init__(*args, verb=verb, **options)
+        own = {_key_of(each.name): _make_field(each) for each in fields_of_type}
+        self.fields = {**own, **self.fields}
+
+    def arguments(self) -> dict[str, Any]:
+        """What was given, by name.
+
+        Raises:
+            InvalidArguments: a text is not what its field takes.
+        """
+        return read_arguments(self.fields_of_type, {each.name: self._text_of(each) for each in self.fields_of_type})
+
+    def values(self) -> dict[str, Any]:
+        """The options that were given."""
+        given = {name: value for name, value in super().values().items() if "." not in name}
+        return {name: value for name, value in given.items() if value not in {None, ""}}
+
+    def blame(self, error: PgbrokerError) -> None:
+        """Show an error of the operation at the field that it is about."""
+        if isinstance(error, InvalidArguments):
+            named, words = _key_of(error.argument), error.reason
+        elif isinstance(error, InvalidPayload):
+            named, words = _key_of(_first_name(error.path)), str(error)
+        else:
+            # these messages begin with the option
+            words = str(error)
+            named = next((name for name in self.fields if words.startswith((name, f"the {name}", f"a {name}"))), "")
+        self.add_error(named if named in self.fields else None, words)
+
+    def _text_of(self, field: ArgumentField) -> str:
+        value = self.cleaned_data[_key_of(field.name)]
+        return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+class EnqueueForm(ArgumentsForm):
+    """With what a new job may be told."""
+
+    queue = forms.CharField(required=False, help_text="Empty: that of the job type.")
+    priority = forms.CharField(required=False, help_text="-100 to 100, or a named level. Empty: that of the job type.")
+    delay = forms.FloatField(required=False, min_value=0, label="Start in seconds", help_text="Empty: at once.")
+    run_at = MomentField(label="Or not before")
+    tenant = forms.CharField(required=False, help_text="Empty: the default tenant.")
+
+    def clean_priority(self) -> int | str:
+        """A number where it is one, else the name of a level."""
+        return _read_priority(self.cleaned_data["priority"])
+
+
+class CloneForm(ArgumentsForm):
+    """With what the copy of a job may be told."""
+
+    queue = forms.CharField(required=False, help_text="Empty: that of the original.")
+    priority = forms.CharField(required=False, help_text="-100 to 100, or a named level. Empty: that of the original.")
+
+    def clean_priority(self) -> int | str:
+        """A number where it is one, else the name of a level."""
+        return _read_priority(self.cleaned_data["priority"])
+
+
+def _key_of(argument: str) -> str:
+    """What the field of an argument is called; options have no point in their name."""
+    return f"argument.{argument.replace(' ', '-')}"
+
+
+def _read_priority(text: str) -> int | str:
+    return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def _make_field(field: ArgumentField) -> forms.Field:
+    label = "Other arguments" if field.name == OTHER_ARGUMENTS else field.name
+    hint = field.hint if field.is_required else f"{field.hint} Empty: left to the handler.".strip()
+    shared: Mapping[str, Any] = {"label": label, "help_text": hint, "initial": field.initial}
+    if field.kind is FieldKind.FLAG and field.is_required:
+        return forms.BooleanField(required=False, **{**shared, "initial": field.initial == "true"})
+    if field.kind in {FieldKind.FLAG, FieldKind.CHOICE}:
+        values = field.choices or (True, False)
+        choices = [] if field.is_required else [("", "left to the handler")]
+        choices += [(text_of(value), text_of(value)) for value in values]
+        return forms.ChoiceField(required=field.is_required, choices=choices, **{**shared, "help_text": field.hint})
+    return forms.CharField(required=field.is_required, strip=False, widget=_make_widget(field), **shared)
+
+
+def _make_widget(field: ArgumentField) -> forms.Widget:
+    if field.kind is FieldKind.JSON:
+        rows = min(max((field.initial or "").count("\n") + 1, 2), 16)
+        return forms.Textarea(attrs={"rows": rows, "spellcheck": "false", "class": "pgb-code"})
+    if field.kind in {FieldKind.WHOLE, FieldKind.NUMBER}:
+        return forms.NumberInput(attrs={"step": "any" if field.kind is FieldKind.NUMBER else "1"})
+    return forms.TextInput(attrs={"autocomplete": "off"})
+
+
+def _first_name(path: str) -> str:
+    """The argument at the head of a path such as ``arguments.items[3].price``."""
+    return path.removeprefix("arguments").removeprefix(".").partition(".")[0].partition("[")[0]
