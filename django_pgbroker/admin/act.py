@@ -1,4 +1,4 @@
-"""A verb as the screens offer it: which operation does it, what it asks for, how it is worded. Made by the lists of acts."""
+"""A verb as the screens offer it: which operation does it, what is asked for, how it is worded. See ``job_acts``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

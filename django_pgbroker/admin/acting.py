@@ -107,7 +107,9 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
 
     def list_url(self, filters: QueryDict | None = None) -> str:
         """The list, on this site."""
-        url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist", current_app=self.admin_site.name)
+        url = reverse(
+            f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist", current_app=self.admin_site.name
+        )
         return f"{url}?{filters.urlencode()}" if filters else url
 
     def page_url(self, pk: object) -> str:
@@ -133,7 +135,9 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         ids = sorted({int(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if _is_key(each)})
         if not ids:
             return None
-        rows = list(self.get_queryset(request).filter(pk__in=ids[: self.list_per_page]).defer(*self.list_defer).order_by("pk"))
+        rows = list(
+            self.get_queryset(request).filter(pk__in=ids[: self.list_per_page]).defer(*self.list_defer).order_by("pk")
+        )
         choice = choose_jobs(rows, ids, str(self.opts.verbose_name), request.get_full_path(), act_name(act))
         return confirm_or_carry_out(self, request, act, choice)
 

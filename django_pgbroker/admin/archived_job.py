@@ -24,7 +24,13 @@ from django_pgbroker.admin.display import (
     pretty_json,
 )
 from django_pgbroker.admin.filters import FinishedStateFilter, JobTypeFilter, QueueFilter
-from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections, shorten_error
+from django_pgbroker.admin.job_sections import (
+    describe_job,
+    execution_sections,
+    origin_facts,
+    payload_sections,
+    shorten_error,
+)
 from django_pgbroker.admin.progress import memory_sections, progress_section, read_archived
 from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section

@@ -133,7 +133,9 @@ def _answer_about_one(
         screen.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(screen.page_url(pk))
     if not is_for_hands(job_type):
-        screen.message_user(request, f"{job_type.name!r} is the broker's own; its jobs are left as they are", messages.ERROR)
+        screen.message_user(
+            request, f"{job_type.name!r} is the broker's own; its jobs are left as they are", messages.ERROR
+        )
         return HttpResponseRedirect(screen.page_url(pk))
     fields = list_fields(job_type, _stored_arguments(job))
     title = f"{verb.label}: {screen.phrase_of(job)}"

@@ -1,4 +1,4 @@
-"""A form for the arguments and the options of a job, made from the fields of its job type. Used to enqueue, clone, edit."""
+"""A form for the arguments and options of a job, from the fields of its job type. Used to enqueue, clone and edit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,6 @@ from django_pgbroker.operations.enqueue_form import (
     read_arguments,
     text_of,
 )
-
 
 
 class ArgumentsForm(ReasonForm):

@@ -1,6 +1,5 @@
-"""What a verb is to be done to, in words for the confirmation page. Made from a key, a selection or a list's filters."""
+"""What a verb is to be done to, in words for the confirmation page: one row, a selection, or what filters leave."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

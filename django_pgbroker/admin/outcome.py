@@ -13,6 +13,7 @@ from django_pgbroker.admin.display import link
 from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verbs import Verb, find_verb
 from django_pgbroker.models import Job
+from django_pgbroker.operations.queues import QueueChange
 
 #: More refusals are only counted.
 _NAMED_REFUSALS = 5
@@ -26,10 +27,12 @@ def tell_outcome(screen: "ModelAdmin[Any]", request: HttpRequest, verb: Verb, ph
         request: to which the messages belong.
         verb: what was done.
         phrase: to what, in words.
-        result: a report; or, of queues and workers, whether anything changed.
+        result: a report; or, of queues and workers, what or whether anything changed.
     """
     if isinstance(result, VerbReport):
         _tell_report(screen, request, result)
+    elif isinstance(result, QueueChange):
+        _tell_queue_change(screen, request, phrase, result)
     elif result:
         screen.message_user(request, f"{_capitalised(phrase)}: {verb.done}.", messages.SUCCESS)
     else:
@@ -52,6 +55,15 @@ def _tell_report(screen: "ModelAdmin[Any]", request: HttpRequest, report: VerbRe
         screen.message_user(request, _describe_refusals(report), messages.WARNING)
     if not (report.changed or report.refused):
         screen.message_user(request, "No job matched; nothing changed.", messages.WARNING)
+
+
+def _tell_queue_change(screen: "ModelAdmin[Any]", request: HttpRequest, phrase: str, change: QueueChange) -> None:
+    what = "changed" if change.is_changed else "as it was"
+    words = f"{_capitalised(phrase)}: {what}. {count_words(change.reordered, 'job')} brought into the new order."
+    screen.message_user(request, words, messages.SUCCESS)
+    if not change.is_complete:
+        words = "Some jobs may still be in the old order: do it again in a while, with the same value."
+        screen.message_user(request, words, messages.WARNING)
 
 
 def _describe_refusals(report: VerbReport) -> SafeString:

@@ -29,7 +29,7 @@ STOP = Act(
     workers.stop_worker,
     "Stop {}",
     condition=lambda worker: _is_here(worker) and worker.stop_requested_at is None,
-    consequence="It asks its jobs to end, hands back what has not begun, and ends.",
+    consequence="Its jobs are interrupted, which costs them no attempt, and run again elsewhere.",
     is_destructive=True,
 )
 RESIZE = Act(verbs.RESIZE_WORKER, workers.resize_worker, "Resize {}", form=ResizeForm, condition=_takes_jobs)
