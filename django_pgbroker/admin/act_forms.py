@@ -23,7 +23,7 @@ class MomentField(forms.DateTimeField):
         widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
         super().__init__(required=False, widget=widget, **options)
 
-    def get_bound_field(self, form: forms.Form, field_name: str) -> forms.BoundField:
+    def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
         """With the zone of this request in the help."""
         self.help_text = f"In the time zone {timezone.get_current_timezone_name()}."
         return super().get_bound_field(form, field_name)

@@ -63,7 +63,7 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
     def is_permitted(self, request: HttpRequest, verb: Verb, row: Any = None) -> bool:
         """Whether the user may see this screen and do this, in general or to one row."""
         place = {} if row is None else self.place_of(row)
-        return self.has_view_permission(request, row) and may(request.user, verb, **place)  # type: ignore[arg-type]
+        return self.has_view_permission(request, row) and may(request.user, verb, **place)
 
     def require(self, request: HttpRequest, verb: Verb, row: Any = None) -> None:
         """Go on only if the user may.
@@ -165,7 +165,7 @@ def offers[S: type[ActingScreen]](*acts: Act) -> Callable[[S], S]:
 
     def add(screen: S) -> S:
         screen.acts = acts  # type: ignore[attr-defined]
-        screen.actions = [_make_action(act) for act in acts if act.is_bulk]
+        screen.actions = [_make_action(act) for act in acts if act.is_bulk]  # type: ignore[assignment]
         for act in acts:
             name, handler = make_button(
                 act.verb,

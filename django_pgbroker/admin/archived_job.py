@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django_pgbroker.admin import job_acts
 from django_pgbroker.admin.acting import ActingScreen, offers
 from django_pgbroker.admin.argument_pages import with_argument_pages
+from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import (
     NOTHING,
     badge,
@@ -36,6 +37,7 @@ from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import FINISHED_STATES, JobState
 from django_pgbroker.models import ArchivedJob, Queue
+from django_pgbroker.operations.audit_log import AuditQuery
 
 
 @admin.register(ArchivedJob)
@@ -107,6 +109,7 @@ class ArchivedJobScreen(ActingScreen):
             sections += memory_sections(obj.pk)
         sections.append(Section("Times", _times(obj)))
         sections += execution_sections(self.admin_site, request, obj.pk)
+        sections += audit_sections(self.admin_site, request, AuditQuery(job_id=obj.pk), obj.read_at)
         if obj.result is not None:
             sections.append(Section("Result", text=pretty_json(obj.result)))
         return sections + payload_sections(obj)

@@ -74,7 +74,10 @@ def _enqueue(screen: ActingScreen, request: HttpRequest) -> HttpResponse:
         form = chosen if "job_type" in request.POST else JobTypeForm()
         context = {"form": form, "submit": "Go on", "back_url": screen.list_url()}
         return _draw(screen, request, "Enqueue a job", context)
-    job_type = registry.get(chosen.cleaned_data["job_type"])
+    return _enqueue_type(screen, request, registry.get(chosen.cleaned_data["job_type"]))
+
+
+def _enqueue_type(screen: ActingScreen, request: HttpRequest, job_type: JobType) -> HttpResponse:
     fields = list_fields(job_type)
     context = {"submit": "Enqueue", "hidden": [("job_type", job_type.name)], "back_url": screen.list_url()}
     title = f"Enqueue {job_type.name}"
@@ -114,7 +117,7 @@ def _edit(screen: ActingScreen, request: HttpRequest, pk: int) -> HttpResponse:
     return _answer_about_one(screen, request, pk, EDIT_JOB, ArgumentsForm, carry_out)
 
 
-def _answer_about_one(
+def _answer_about_one(  # noqa: PLR0917
     screen: ActingScreen,
     request: HttpRequest,
     pk: int,
@@ -162,7 +165,7 @@ def _attempt[T](form: ArgumentsForm, carry_out: Callable[[dict[str, Any]], T]) -
 
 
 def _draw(screen: ActingScreen, request: HttpRequest, title: str, context: dict[str, Any]) -> HttpResponse:
-    request.current_app = screen.admin_site.name  # type: ignore[attr-defined]
+    request.current_app = screen.admin_site.name
     shared = {**screen.admin_site.each_context(request), "opts": screen.opts, "media": screen.media}
     return TemplateResponse(request, TEMPLATE, {**shared, "title": title, "confirmed": CONFIRMED, **context})
 

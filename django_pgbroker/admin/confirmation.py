@@ -53,7 +53,7 @@ def confirm_or_carry_out(screen: Any, request: HttpRequest, act: Act, choice: Ch
 
 def _ask(screen: Any, request: HttpRequest, act: Act, choice: Choice, form: Any) -> HttpResponse:
     # the phrase may hold braces of its own, so it goes in last
-    request.current_app = screen.admin_site.name  # type: ignore[attr-defined]
+    request.current_app = screen.admin_site.name
     before, _, after = act.question.partition("{}")
     context = {
         **screen.admin_site.each_context(request),

@@ -8,10 +8,14 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from django_pgbroker.domain.states import FINISHED_STATES, LIVE_STATES, Outcome
-from django_pgbroker.models import JobType, Queue
+from django_pgbroker.domain.verbs import VERBS
+from django_pgbroker.models import AuditEntry, JobType, Queue
 
 #: A longer list of names helps nobody; ids beyond it still work in a link.
 _LONGEST_LIST = 300
+
+#: Who acted is gathered from so many entries of the audit log.
+_LATEST_ACTS = 1_000
 
 
 class _IdFilter(SimpleListFilter):
@@ -101,3 +105,52 @@ class StoppedFilter(SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
         """The workers of the chosen kind."""
         return queryset if self.value() is None else queryset.filter(stopped_at__isnull=self.value() != "1")
+
+
+class _WordFilter(SimpleListFilter):
+    """Compares one column of text with the chosen word; any word works in a link."""
+
+    column: str
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
+        """The rows with the chosen word; all rows when nothing is chosen."""
+        chosen = self.value()
+        if chosen is None:
+            return queryset
+        if "\x00" in chosen:
+            raise IncorrectLookupParameters(f"no {self.title} has a NUL in its name")
+        return queryset.filter(**{self.column: chosen})
+
+
+class ActFilter(_WordFilter):
+    """By verb."""
+
+    title = "act"
+    parameter_name = column = "action"
+
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> list[tuple[str, str]]:
+        """The verbs there are."""
+        return [(verb.name, verb.name) for verb in VERBS]
+
+
+class ActorFilter(_WordFilter):
+    """By who did it."""
+
+    title = "actor"
+    parameter_name = column = "actor"
+
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> list[tuple[str, str]]:
+        """Who did one of the latest acts: to find all actors would read the whole log."""
+        latest = AuditEntry.objects.order_by("-pk").values_list("actor", flat=True)[:_LATEST_ACTS]
+        return [(actor, actor) for actor in sorted(set(latest))]
+
+
+class SourceFilter(_WordFilter):
+    """By where the wish came from."""
+
+    title = "source"
+    parameter_name = column = "source"
+
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> list[tuple[str, str]]:
+        """The sources there are."""
+        return [(source, source) for source in ("ui", "command", "code", "duty")]

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django_pgbroker.admin import job_acts
 from django_pgbroker.admin.acting import ActingScreen, offers
 from django_pgbroker.admin.argument_pages import with_argument_pages, with_enqueue
+from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
 from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections
@@ -21,6 +22,7 @@ from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import LIVE_STATES, JobState, ParkedReason
 from django_pgbroker.models import ArchivedJob, Job, JobProgress, Queue, Worker
+from django_pgbroker.operations.audit_log import AuditQuery
 
 
 @admin.register(Job)
@@ -117,6 +119,7 @@ class JobScreen(ActingScreen):
         if obj.lease_token is not None:
             sections.append(Section("Lease", self._lease(obj)))
         sections += execution_sections(self.admin_site, request, obj.pk)
+        sections += audit_sections(self.admin_site, request, AuditQuery(job_id=obj.pk), obj.read_at)
         return sections + (payload_sections(payload) if payload else [])
 
     def _facts(self, job: Any, payload: Any) -> list[tuple[str, Any]]:

@@ -4,6 +4,7 @@ What its handler leaves open is closed here: no method but POST, staff of whatev
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, override
 
 from admin_extra_buttons.buttons import StandardButton
@@ -11,7 +12,6 @@ from admin_extra_buttons.handlers import ButtonHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from django_pgbroker.admin.keyset import AFTER, BEFORE
@@ -50,8 +50,10 @@ class PostButton(StandardButton):
         site = self.handler.model_admin.admin_site.name
         if self.change_form and self.original:
             return reverse(name, args=(self.original.pk,), current_app=site)
-        filters = [(key, value) for key, value in self.request.GET.items() if key not in {BEFORE, AFTER}]
-        return reverse(name, current_app=site) + (f"?{urlencode(filters)}" if filters else "")
+        filters = self.request.GET.copy()
+        for position in (BEFORE, AFTER):
+            filters.pop(position, None)
+        return reverse(name, current_app=site) + (f"?{filters.urlencode()}" if filters else "")
 
 
 class PostHandler(ButtonHandler):
@@ -63,12 +65,9 @@ class PostHandler(ButtonHandler):
     def __call__(self, model_admin: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Staff of this site, then POST with its token, then the view, which asks for the permission."""
 
-        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            found: HttpResponseBase = self.func(model_admin, request, *args, **kwargs)
-            return found
-
-        view: HttpResponseBase = model_admin.admin_site.admin_view(require_POST(answer))(request, *args, **kwargs)
-        return view
+        view = require_POST(partial(self.func, model_admin))
+        answer: HttpResponseBase = model_admin.admin_site.admin_view(view)(request, *args, **kwargs)
+        return answer
 
 
 def make_button(
@@ -104,7 +103,7 @@ def make_button(
     def on_list(screen: Any, request: HttpRequest) -> HttpResponseBase:
         return answer(screen, request)
 
-    view = on_page if is_for_one else on_list
+    view: Any = on_page if is_for_one else on_list
     view.__name__ = name
     handler = PostHandler(
         view,

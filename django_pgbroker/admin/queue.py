@@ -10,11 +10,13 @@ from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import queue_acts
 from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, list_link, moment
 from django_pgbroker.admin.keyset import KeysetChangeList
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import LIVE_STATES, JobState
 from django_pgbroker.models import Job, Queue
+from django_pgbroker.operations.audit_log import AuditQuery
 from django_pgbroker.operations.overview import STALE_AFTER_SECONDS, describe_count
 
 
@@ -142,4 +144,5 @@ class QueueScreen(ActingScreen):
             )
             for state in sorted(LIVE_STATES)
         ]
-        return [*sections, Section("Jobs", depth)]
+        acts = audit_sections(self.admin_site, request, AuditQuery(queue=obj.name), obj.read_at)
+        return [*sections, Section("Jobs", depth), *acts]

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import worker_acts
 from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, link, moment
 from django_pgbroker.admin.filters import StoppedFilter
 from django_pgbroker.admin.section import Section, Table
@@ -16,6 +17,7 @@ from django_pgbroker.domain.presence import describe_queues
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import Job, JobType, Worker
 from django_pgbroker.models.clock import Clock
+from django_pgbroker.operations.audit_log import AuditQuery
 from django_pgbroker.operations.overview import presence_of
 
 _SHOWN_JOBS = 100
@@ -76,7 +78,7 @@ class WorkerScreen(ActingScreen):
         ]
         if request.user.has_perm("django_pgbroker.view_job"):
             sections.insert(2, self._running_jobs(obj))
-        return sections
+        return sections + audit_sections(self.admin_site, request, AuditQuery(worker_id=obj.pk), obj.read_at)
 
     def _facts(self, worker: Any) -> list[tuple[str, Any]]:
         return [
