@@ -1,4 +1,4 @@
-"""A batch of the re-ordering reads its rows by the primary key, on a connection of the host, whatever statistics say."""
+"""A batch of the re-ordering reads its rows by the primary key on a connection of the host, whatever statistics say."""
 
 import pytest
 

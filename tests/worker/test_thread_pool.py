@@ -39,7 +39,7 @@ class Trial:
         return [self.delivered.get(timeout=10).job_id for _ in range(count)]
 
     def alive(self):
-        return [thread for thread in self.slots._threads if thread.is_alive()]
+        return [thread for thread in self.slots._threads.values() if thread.is_alive()]
 
 
 @pytest.fixture
@@ -132,4 +132,4 @@ def test_closing_gives_up_on_handlers_that_do_not_end_after_the_time_of_one_wait
 
 
 def test_a_thread_that_was_given_up_on_does_not_keep_the_process(make_trial):
-    assert all(thread.daemon for thread in make_trial(3).slots._threads)
+    assert all(thread.daemon for thread in make_trial(3).slots._threads.values())
