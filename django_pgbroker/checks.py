@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as Concern
 from django.db import connections
@@ -36,6 +36,20 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
     if settings.transaction_pooler and not messages:
         messages += _check_pooled(settings.database)
     return messages + _check_middleware(settings.middleware)
+
+
+@register()
+def check_admin(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """The screens find the templates of their buttons."""
+    if not apps.is_installed("django.contrib.admin") or apps.is_installed("admin_extra_buttons"):
+        return []
+    return [
+        Error(
+            "The screens of the broker in Django's admin need the app 'admin_extra_buttons', which is not installed.",
+            hint="Add 'admin_extra_buttons' to INSTALLED_APPS; the package came along with django_pgbroker.",
+            id="django_pgbroker.E004",
+        )
+    ]
 
 
 def _check_middleware(paths: Sequence[str]) -> list[CheckMessage]:

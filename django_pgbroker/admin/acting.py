@@ -48,6 +48,16 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         """Django's own checks: those of the buttons' package would ask the database for permissions."""
         return ModelAdmin.check(self, **kwargs)
 
+    @override
+    def get_changeform_buttons(self, context: Any) -> list[Any]:
+        """What cannot be taken back stands last."""
+        return sorted(super().get_changeform_buttons(context), key=_is_destructive)
+
+    @override
+    def get_changelist_buttons(self, context: Any) -> list[Any]:
+        """What cannot be taken back stands last."""
+        return sorted(super().get_changelist_buttons(context), key=_is_destructive)
+
     def target_of(self, row: Any) -> Any:
         """What the operations call this row."""
         return row.pk
@@ -225,6 +235,10 @@ def _is_offered_for_matching(act: Act) -> Callable[..., bool]:
         and bool(screen.listed_states(request) & act.verb.states)
         and screen.is_permitted(request, act.verb)
     )
+
+
+def _is_destructive(handler: Any) -> bool:
+    return bool(handler.config["is_destructive"])
 
 
 def _is_key(text: str) -> bool:

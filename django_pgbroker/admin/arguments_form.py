@@ -53,7 +53,7 @@ class ArgumentsForm(ReasonForm):
             # these messages begin with the option
             words = str(error)
             named = next((name for name in self.fields if words.startswith((name, f"the {name}", f"a {name}"))), "")
-        self.add_error(named if named in self.fields else None, words)
+        self.add_error(named if named in self.fields else None, words[:1].upper() + words[1:])
 
     def _text_of(self, field: ArgumentField) -> str:
         value = self.cleaned_data[_key_of(field.name)]

@@ -46,7 +46,10 @@ def _tell_report(screen: "ModelAdmin[Any]", request: HttpRequest, report: VerbRe
         words = format_html("{} of the broker does this in the background, and shows how far it is.", job)
         screen.message_user(request, words, messages.SUCCESS)
         return
-    if ended := report.changed - report.requested:
+    if report.changed == 1 and not report.requested and report.ids:
+        job = link(screen.admin_site, Job, report.ids[0], f"Job {report.ids[0]}")
+        screen.message_user(request, format_html("{} {}.", job, verb.done), messages.SUCCESS)
+    elif ended := report.changed - report.requested:
         screen.message_user(request, f"{count_words(ended, 'job')} {verb.done}.", messages.SUCCESS)
     if report.requested:
         running = f"{count_words(report.requested, 'running job')} asked to end."
