@@ -152,6 +152,22 @@ class ArchivedJobFactory(DjangoModelFactory):
         )
 
 
+class AuditEntryFactory(DjangoModelFactory):
+    """What somebody did to a job a minute ago."""
+
+    occurred_at = _ago(minutes=1)
+    actor = "ada"
+    source = "command"
+    action = "job.set_priority"
+    target = factory.LazyFunction(lambda: {"jobs": [7]})
+    reason = "it cannot wait"
+    before = factory.LazyFunction(lambda: {"priority": 0})
+    after = factory.LazyFunction(lambda: {"priority": 7})
+
+    class Meta:
+        model = models.AuditEntry
+
+
 class ExecutionFactory(DjangoModelFactory):
     """A completed claim; ``failed=True`` gives it an error."""
 

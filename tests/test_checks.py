@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from pytest_django.fixtures import Settings
 
-from django_pgbroker.checks import check_settings
+from django_pgbroker.checks import check_admin, check_settings
 from tests.migrations.conftest import SQLITE, as_alias
 
 
@@ -73,3 +73,14 @@ def test_the_check_connects_to_nothing(settings: Settings) -> None:
         settings.PGBROKER = {"DATABASE": alias}
 
         assert check_settings(None) == []
+
+
+def test_screens_without_the_app_of_their_buttons_are_an_error(settings: Settings) -> None:
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if app != "admin_extra_buttons"]
+
+    [error] = check_admin(None)
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if app != "django.contrib.admin"]
+
+    assert error.id == "django_pgbroker.E004"
+    assert "INSTALLED_APPS" in str(error.hint)
+    assert check_admin(None) == []

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, override
 
 from admin_extra_buttons.mixins import ExtraButtonsMixin
+from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.checks import CheckMessage
@@ -18,6 +19,7 @@ from django_pgbroker.admin.confirmation import confirm_or_carry_out
 from django_pgbroker.admin.keyset import AFTER, BEFORE
 from django_pgbroker.admin.post_button import make_button
 from django_pgbroker.admin.screen import ReadOnlyScreen
+from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.operations.job_changes import count_matching
@@ -111,6 +113,13 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         offered = any(_is_offered_for_matching(act)(self, request, None) for act in self.bulk_acts())
         return super().changelist_view(request, {"offers_for_all": offered, **(extra_context or {})})
 
+    @override
+    def response_action(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse | None:
+        """Refuse keys that are none before Django asks the database for them."""
+        if not all(_is_key(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)):
+            return None
+        return super().response_action(request, *args, **options)
+
     def bulk_acts(self) -> list[Act]:
         """Those for many."""
         return [act for act in getattr(self, "acts", ()) if act.is_bulk]
@@ -155,11 +164,16 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         """The button above the list, for all that its filters leave."""
         self.require(request, act.verb)
         filters = {name: request.GET[name] for name in self.filter_names() if name in request.GET}
-        try:
-            chosen = read_filter(self.listed_states(request) & act.verb.states, filters)
-        except ValueError:
+        states = self.listed_states(request) & act.verb.states
+        if not states:
+            self.message_user(request, f"No job on this list can be taken by {act.verb.name}.", messages.WARNING)
             return HttpResponseRedirect(self.list_url())
-        matches = count_matching(act.verb, chosen)
+        try:
+            chosen = read_filter(states, filters)
+            matches = count_matching(act.verb, chosen)
+        except (PgbrokerError, ValueError) as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(self.list_url())
         back = request.GET.copy()
         for name in (BEFORE, AFTER):
             back.pop(name, None)

@@ -136,9 +136,8 @@ def _answer_about_one(  # noqa: PLR0917
         screen.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(screen.page_url(pk))
     if not is_for_hands(job_type):
-        screen.message_user(
-            request, f"{job_type.name!r} is the broker's own; its jobs are left as they are", messages.ERROR
-        )
+        words = f"{job_type.name!r} is a job type of the broker itself; its jobs are left as they are."
+        screen.message_user(request, words, messages.ERROR)
         return HttpResponseRedirect(screen.page_url(pk))
     fields = list_fields(job_type, _stored_arguments(job))
     title = f"{verb.label}: {screen.phrase_of(job)}"

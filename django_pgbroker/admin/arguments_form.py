@@ -1,5 +1,6 @@
 """A form for the arguments and options of a job, from the fields of its job type. Used to enqueue, clone and edit."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,10 +51,12 @@ class ArgumentsForm(ReasonForm):
         elif isinstance(error, InvalidPayload):
             named, words = _key_of(_first_name(error.path)), str(error)
         else:
-            # these messages begin with the option
             words = str(error)
-            named = next((name for name in self.fields if words.startswith((name, f"the {name}", f"a {name}"))), "")
-        self.add_error(named if named in self.fields else None, words[:1].upper() + words[1:])
+            about = [name for name in self.fields if re.search(rf"\b{re.escape(name)}\b", words)]
+            named = about[0] if len(about) == 1 else ""
+        if named not in self.fields:
+            named, words = "", str(error)
+        self.add_error(named or None, words[:1].upper() + words[1:])
 
     def _text_of(self, field: ArgumentField) -> str:
         value = self.cleaned_data[_key_of(field.name)]

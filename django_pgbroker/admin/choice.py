@@ -60,7 +60,7 @@ def choose_jobs(jobs: Sequence[Any], ids: Sequence[int], name: str, back_url: st
         rows=named,
         remark=f"{count_words(gone, name)} of them left this list meanwhile." if gone else "",
         hidden=[("action", action), ("index", "0"), *(("_selected_action", str(job_id)) for job_id in ids)],
-        is_many=True,
+        is_many=len(ids) > 1,
     )
 
 
@@ -73,6 +73,7 @@ def read_filter(states: frozenset[JobState], filters: dict[str, str]) -> JobFilt
 
     Raises:
         ValueError: a number that no queue or job type has.
+        InvalidName: a name that jobs of today cannot have.
     """
     return JobFilter(
         states=tuple(sorted(state.label for state in states)),

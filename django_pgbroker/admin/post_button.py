@@ -108,6 +108,7 @@ def make_button(
     handler = PostHandler(
         view,
         pattern=f"<int:pk>/{word}/" if is_for_one else f"{word}/",
+        verb=verb,
         label=label or verb.label,
         change_form=is_for_one,
         change_list=not is_for_one,

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from tests import factories
 
-MODELS = ["job", "archivedjob", "deadletter", "execution", "queue", "worker"]
+MODELS = ["job", "archivedjob", "deadletter", "execution", "queue", "worker", "auditentry"]
 
 
 def list_url(model: str) -> str:
@@ -26,6 +26,7 @@ def make_row(model: str) -> Any:
         "execution": lambda: factories.ExecutionFactory(failed=True),
         "queue": factories.QueueFactory,
         "worker": factories.WorkerFactory,
+        "auditentry": factories.AuditEntryFactory,
     }[model]()
 
 

@@ -10,6 +10,7 @@ from django.utils.html import escape
 
 from django_pgbroker.models import Execution, Job, Worker
 from tests import factories
+from tests.admin.addresses import ADDRESSES
 from tests.admin.screens import address_of, list_url
 
 pytestmark = pytest.mark.django_db
@@ -24,6 +25,14 @@ HOSTILE = [
     "a'b",
     "%s %(x)s",
 ]
+
+
+#: Buttons that ask before they do anything.
+QUESTIONS = {
+    f"question of {each}"
+    for each in ADDRESSES
+    if each.verb.needs_reason or each.verb.name in {"queue.set", "worker.drain", "worker.resize", "worker.pause_queue"}
+}
 
 
 class Markup(HTMLParser):
@@ -69,7 +78,14 @@ def make_hostile_rows(text: str) -> dict[str, Any]:
     execution = factories.ExecutionFactory(
         failed=True, worker=worker, job_id=dead.pk, **names, **(error | {"traceback": text})
     )
+    factories.AuditEntryFactory(
+        actor=text, source=text, action=text, reason=text, target={"jobs": [job.pk]}, before={text: text}, after=[text]
+    )
+    act = factories.AuditEntryFactory(
+        actor=text, source=text, action=text, reason=text, target={"queue": text}, before={text: text}, after=[text]
+    )
     return {
+        "auditentry": act,
         "job": job,
         "archivedjob": dead,
         "deadletter": dead,
@@ -87,6 +103,20 @@ def read_all_pages(browser: Client, text: str) -> dict[str, str]:
         urls |= {f"page of {model}": address_of(model, row) for model, row in rows.items()}
         urls["filtered list"] = f"{list_url('job')}?queue={rows['queue'].pk}"
         pages = {name: browser.get(url).content.decode() for name, url in urls.items()}
+        asked = {f"question of {each}": each.of(rows[each.model]) for each in ADDRESSES if each.is_for_one}
+        pages |= {name: browser.post(url).content.decode() for name, url in asked.items() if name in QUESTIONS}
+        selected = {"action": "move", "index": "0", "_selected_action": [rows["job"].pk]}
+        pages["question of an action"] = browser.post(list_url("job"), selected).content.decode()
+        refused = {
+            "action": "move",
+            "index": "0",
+            "_selected_action": [rows["job"].pk],
+            "confirmed": "1",
+            "queue": text,
+        }
+        pages["refused answer"] = browser.post(list_url("job"), refused).content.decode()
+        chosen = f"{list_url('job')}cancel/?queue={rows['queue'].pk}"
+        pages["message"] = browser.post(chosen, follow=True).content.decode()
         transaction.set_rollback(True)
     return pages
 
@@ -98,7 +128,8 @@ def test_hostile_text_adds_no_element_no_attribute_and_no_link(operator: Client,
     for name, page in read_all_pages(operator, text).items():
         markup = Markup(page)
         assert markup.elements == harmless[name].elements, name
-        assert not [target for target in markup.targets if "evil" in target or target.startswith("javascript")], name
+        elsewhere = [target for target in markup.targets if not target.startswith("?")]
+        assert not [target for target in elsewhere if "evil" in target or target.startswith("javascript")], name
         assert escape(text) in page, name
 
 

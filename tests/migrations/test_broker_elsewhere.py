@@ -100,8 +100,8 @@ print("all of it was used")
 
 def build(project: Project, default: dict[str, object], folder: Path) -> None:
     project.apps = [
-        "django.contrib.admin", "admin_extra_buttons", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions",
-        "django.contrib.messages", "django_pgbroker", "shop",
+        "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions",
+        "django.contrib.messages", "admin_extra_buttons", "django_pgbroker", "shop",
     ]  # fmt: skip
     project.configure(default=default, broker=project.database.settings())
     with (folder / "project_settings.py").open("a") as file:
