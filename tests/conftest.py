@@ -16,7 +16,8 @@ LOCKS = Path(__file__).parent.parent / ".tools"
 
 #: Folders and files whose tests start whole projects and processes: together they take as long as all others.
 SLOW = {
-    "bench", "cases", "drills", "example", "histories", "migrations", "pooler", "scenarios", "shell", "versions",
+    "bench", "browser", "cases", "drills", "example", "histories", "migrations", "pooler", "scenarios", "shell",
+    "versions",
     "management/test_processes.py", "worker/test_b063_time_outs.py", "worker/test_child_stops.py",
     "worker/test_children.py", "worker/test_event_loop_stops.py", "worker/test_recycling.py", "worker/test_renewals.py",
 }  # fmt: skip
