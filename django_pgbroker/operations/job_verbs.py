@@ -18,9 +18,12 @@ from django_pgbroker.domain.payload import encode_arguments
 from django_pgbroker.domain.priorities import resolve_priority
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import VerbReport
+from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.operations.actors import read_actor
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_changes import Asking, Selection, change_jobs
-from django_pgbroker.operations.named_changes import raise_refusal
+from django_pgbroker.operations.named_changes import raise_refusal, read_job_id
+from django_pgbroker.operations.permissions import require
 from django_pgbroker.registry import registry
 
 #: A pace beyond this is no pace.
@@ -155,7 +158,7 @@ def edit_job(job_id: int, arguments: Mapping[str, object], **asking: Unpack[Aski
         UnknownJobType: this process does not know the job's type, so that nothing can be checked.
         InvalidArguments, InvalidPayload, PayloadTooLarge: the arguments do not fit the handler, or cannot be stored.
     """
-    options = _bind(job_id, arguments, asking.get("using"))
+    options = _bind(verbs.EDIT_JOB, job_id, arguments, asking)
     return change_jobs(verbs.EDIT_JOB, job_id, options, **asking)
 
 
@@ -183,7 +186,7 @@ def clone_job(
         NotPermitted, UnknownQueue, UnknownJobType, InvalidArguments, InvalidPayload, PayloadTooLarge, InvalidOption,
         BrokerDatabaseError: nothing is stored.
     """
-    options = {} if arguments is None else _bind(job_id, arguments, asking.get("using"))
+    options = {} if arguments is None else _bind(verbs.CLONE_JOB, job_id, arguments, asking)
     if queue is not None:
         options["queue"] = check_queue_name(queue)
     if priority is not None:
@@ -193,11 +196,12 @@ def clone_job(
     return JobHandle(report.created[0], asking.get("using") or get_settings().database)
 
 
-def _bind(job_id: int, arguments: Mapping[str, object], using: str | None) -> dict[str, Any]:
+def _bind(verb: Verb, job_id: int, arguments: Mapping[str, object], asking: Asking) -> dict[str, Any]:
     """Arguments as they are stored, checked against the handler of the job."""
+    require(read_actor(asking["actor"], asking.get("source", "code"), asking.get("reason")), verb)
     if not isinstance(arguments, Mapping):
         raise InvalidPayload("arguments", f"must be a mapping by name, not {show_value(arguments)}")
-    job_type = registry.get(JobHandle(job_id, using or get_settings().database).job_type())
+    job_type = registry.get(JobHandle(read_job_id(job_id), asking.get("using") or get_settings().database).job_type())
     text = encode_arguments(job_type.bind((), arguments), get_settings().payload_limit_bytes)
     return {"arguments": text, "version": job_type.version}
 

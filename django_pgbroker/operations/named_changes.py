@@ -38,7 +38,7 @@ def change_job(
     require(asked, verb)
     change = JobChange(verb, {}, asked, open_caller_gateway(using or get_settings().database))
     with wrapping_errors(verb):
-        return change_named(change, [read_whole("job_id", job_id, 1, _LARGEST_ID)])
+        return change_named(change, [read_job_id(job_id)])
 
 
 def raise_refusal(report: VerbReport) -> None:
@@ -84,10 +84,19 @@ def read_ids(selection: int | Iterable[int]) -> list[int]:
     if isinstance(selection, str | bytes | Mapping) or not isinstance(selection, int | Iterable):
         raise InvalidOption(f"jobs are named by an id, by ids or by a JobFilter, not by {show_value(selection)}")
     given = [selection] if isinstance(selection, int) else selection
-    ids = sorted({read_whole("job_id", job_id, 1, _LARGEST_ID) for job_id in given})
+    ids = sorted({read_job_id(job_id) for job_id in given})
     if len(ids) > MOST_IDS:
         raise InvalidOption(f"{len(ids):,} ids are more than {MOST_IDS:,}; use a JobFilter")
     return ids
+
+
+def read_job_id(job_id: object) -> int:
+    """A checked id.
+
+    Raises:
+        InvalidOption: no job can have it.
+    """
+    return read_whole("job_id", job_id, 1, _LARGEST_ID)
 
 
 @contextmanager
