@@ -64,14 +64,17 @@ class StatusBoard:
             django.db.Error: the database is away from the beginning.
         """
         board = self._read()
-        with (
-            _ending_on_signals(),
-            Live(self.draw(board), console=self._console, screen=True, auto_refresh=False) as live,
-        ):
-            while True:
-                live.update(self.draw(board), refresh=True)
-                time.sleep(self._seconds)
-                board = self._read_again(board)
+        live = Live(self.draw(board), console=self._console, screen=True, auto_refresh=False)
+        with _ending_on_signals():
+            try:
+                live.start()
+                while True:
+                    live.update(self.draw(board), refresh=True)
+                    time.sleep(self._seconds)
+                    board = self._read_again(board)
+            finally:
+                # not left to `with live`: a signal while it starts would leave the terminal as it is
+                live.stop()
 
     def _read(self) -> Board:
         board = read_board(self._database)
@@ -228,10 +231,9 @@ def _make_table(*heads: str, title_ratio: tuple[int, ...]) -> Table:
 
 
 def _add_rest(table: Table, hidden: int, empty: str) -> None:
-    if empty:
-        table.add_row(Text(empty, "dim"))
-    elif hidden > 0:
-        table.caption = Text(f"and {hidden} more: pgbroker_status", "dim")
+    caption = empty or (f"and {hidden} more: pgbroker_status" if hidden > 0 else "")
+    if caption:
+        table.caption = Text(caption, "dim")
         table.caption_justify = "left"
 
 

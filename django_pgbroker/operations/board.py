@@ -70,8 +70,8 @@ def _read_rates(using: str, read_at: datetime) -> dict[str, Rate]:
     seconds = (read_at - begin).total_seconds()
     recent = StatMinute.objects.using(using).filter(minute__gte=begin).values_list("queue__name")
     sums = recent.annotate(
-        Sum("jobs", filter=Q(outcome=Outcome.COMPLETED), default=0),
-        Sum("jobs", filter=Q(outcome__in=_FAILURES), default=0),
+        done=Sum("jobs", filter=Q(outcome=Outcome.COMPLETED), default=0),
+        failed=Sum("jobs", filter=Q(outcome__in=_FAILURES), default=0),
     )
     return {name: Rate(float(done) / seconds, float(failed) / seconds) for name, done, failed in sums}
 
