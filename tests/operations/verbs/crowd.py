@@ -3,7 +3,9 @@
 from tests.maintenance.rows import Rows
 
 
-def add_dead_letters(rows: Rows, count: int, *, queue: str = "default", error: str = "no such order") -> list[int]:
+def add_dead_letters(
+    rows: Rows, count: int, *, queue: str = "default", error: str = "no such order", job_type: str = "tests.add"
+) -> list[int]:
     """Dead letters with ids that ascend, ended a minute ago; returns the first id and the last one."""
     first = rows.one(
         """
@@ -16,7 +18,8 @@ def add_dead_letters(rows: Rows, count: int, *, queue: str = "default", error: s
                 max_attempts, deaths, interruptions, version, arguments, error_class, error_message, fingerprint
             )
             select id, (select min(id) from pgbroker.tenant), %s, %s, now() - interval '2 min',
-                   now() - interval '2 min', now() - interval '1 min', 13, 0, 3, 3, 0, 0, 1, '{"left": 1}', 'ValueError', %s, 42
+                   now() - interval '2 min', now() - interval '1 min', 13, 0, 3, 3, 0, 0, 1, '{"left": 1}',
+                   'ValueError', %s, 42
             from numbers
             returning id
         )
@@ -24,7 +27,7 @@ def add_dead_letters(rows: Rows, count: int, *, queue: str = "default", error: s
         """,
         count,
         rows.queue(queue),
-        rows.job_type("tests.add"),
+        rows.job_type(job_type),
         error,
     )
     return [first, first + count - 1]
