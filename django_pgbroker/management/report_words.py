@@ -67,7 +67,7 @@ class Telling:
         changed = "would change" if self.is_trial else "changed"
         if report.background_job_id:
             rows = [("" if self.is_trial else str(report.background_job_id), "background", self.sentence)]
-        elif report.ids or not report.changed:
+        elif report.ids or self._created or not report.changed:
             rows = [(str(each), changed, "") for each in report.ids]
         else:
             rows = [(self.target or "", changed, "")]

@@ -317,12 +317,57 @@ class TestSingle:
         assert (ran.status, ran.json["created"]) == (0, [])
         assert Job.objects.count() == 1
 
-    @pytest.mark.parametrize("words", [["edit", "--arguments", '{"left": 8}'], ["clone"]], ids=["edit", "clone"])
+    @pytest.mark.parametrize(
+        "words",
+        [["edit", "--arguments", '{"left": 8}', "1"], ["clone", "1"], ["enqueue", "tests.forget"]],
+        ids=["edit", "clone", "enqueue"],
+    )
     def test_a_user_without_the_permission_is_refused(self, job, words):
         make_user("ada", "cancel_job")
+        assert job.pk == 1
 
-        assert jobs(*words, str(job.pk), "--as", "ada").status == 4
+        assert jobs(*words, "--as", "ada").status == 4
+        assert Job.objects.count() == 1
         assert not AuditEntry.objects.exists()
+
+    def test_a_job_is_enqueued_by_hand_in_the_name_of_who_asked(self):
+        make_user("ada", "enqueue_job")
+        words = ["--arguments", '{"left": 1}', "--queue", "bulk", "--priority", "7", "--at", "2h", "--as", "ada"]
+
+        ran = jobs("enqueue", "tests.add", *words, "--reason", "by hand")
+
+        [row] = ran.rows
+        job = Job.objects.get()
+        assert row == [str(job.pk), "created", ""]
+        assert (job.queue.name, job.priority, job.state) == ("bulk", 7, JobState.SCHEDULED)
+        assert (job.payload.arguments["left"], job.payload.created_by) == (1, "ada")
+        entry = AuditEntry.objects.get()
+        assert (entry.action, entry.actor, entry.source, entry.reason) == ("job.enqueue", "ada", "command", "by hand")
+        assert f"1 job enqueued: {job.pk + 1}." in jobs("enqueue", "tests.forget", terminal=True).out
+
+    def test_a_dry_run_enqueues_nothing_and_checks_everything(self):
+        tried = jobs("enqueue", "tests.add", "--arguments", '{"left": 1}', "--dry-run")
+        assert (tried.status, tried.rows) == (0, [["tests.add", "would change", ""]])
+        assert jobs("enqueue", "tests.add", "--arguments", "{}", "--dry-run").status == 1
+        assert not Job.objects.exists()
+        assert not AuditEntry.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (["tests.add"], "left"),
+            (["tests.ad"], "tests.add"),
+            (["tests.forget", "--max-attempts", "0"], "max_attempts"),
+            (["tests.forget", "--queue", "a b"], "queue"),
+            (["pgbroker.change_jobs"], "of the broker itself"),
+        ],
+    )
+    def test_what_cannot_be_enqueued_is_refused(self, words, told):
+        ran = jobs("enqueue", *words)
+
+        assert ran.status == 1
+        assert told in ran.error
+        assert not Job.objects.exists()
 
     @pytest.mark.parametrize("words", [["show"], ["clone"]], ids=["show", "clone"])
     def test_an_unknown_job_changes_nothing(self, words):

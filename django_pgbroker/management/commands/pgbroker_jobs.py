@@ -1,21 +1,19 @@
 """``manage.py pgbroker_jobs``: list jobs, look at one, and do to them what operators do."""
 
 from argparse import Namespace
-from datetime import timedelta
 from functools import partial
 
 from django.core.management.base import CommandParser
 
 from django_pgbroker.domain import verbs
-from django_pgbroker.domain.verb_report import VerbReport
-from django_pgbroker.management.bulk_verb_command import BulkVerbCommand
 from django_pgbroker.management.job_page import encode_detail, write_detail
 from django_pgbroker.management.job_rows import FINISHED_HEAD, LIVE_HEAD, encode_job, finished_row, live_row
 from django_pgbroker.management.job_selection import add_filter_options, add_selection, read_filter
-from django_pgbroker.management.json_argument import ARGUMENTS_HELP, read_arguments
+from django_pgbroker.management.job_values import LATER_HELP, place_ahead, read_priority
 from django_pgbroker.management.listing import write_json, write_rows
-from django_pgbroker.management.moments import MOMENT_HELP, read_moment
+from django_pgbroker.management.moments import read_moment
 from django_pgbroker.management.paging import add_paging_options, read_id, tell_more
+from django_pgbroker.management.single_job_verbs import SingleJobVerbs
 from django_pgbroker.operations import job_verbs
 from django_pgbroker.operations.job_detail import read_job
 from django_pgbroker.operations.listing import list_jobs
@@ -48,7 +46,7 @@ _PLAIN = (
 )
 
 
-class Command(BulkVerbCommand):
+class Command(SingleJobVerbs):
     """Lists jobs, shows one, and changes them."""
 
     help = "Lists jobs, shows one, and does to them what operators do. See `pgbroker_jobs SUBCOMMAND --help`."
@@ -68,7 +66,7 @@ manage.py pgbroker_jobs retry --state dead --queue mail --dry-run
             add_selection(own)
             self.add_verb_options(own)
         self._add_changes(parser)
-        self._add_single(parser)
+        self.add_single_verbs(parser)
 
     def _add_reads(self, parser: CommandParser) -> None:
         listing = self.add_subcommand(
@@ -104,8 +102,7 @@ manage.py pgbroker_jobs retry --state dead --queue mail --dry-run
             "manage.py pgbroker_jobs postpone --queue bulk --until 2026-12-01T03:00+01:00 --yes",
         )
         add_selection(postpone)
-        text = f"not before {MOMENT_HELP} from now"
-        postpone.add_argument("--until", type=read_moment, metavar="WHEN", required=True, help=text)
+        postpone.add_argument("--until", type=read_moment, metavar="WHEN", required=True, help=LATER_HELP)
         self.add_verb_options(postpone)
         move = self.add_subcommand(
             parser,
@@ -127,32 +124,8 @@ manage.py pgbroker_jobs retry --state dead --queue mail --dry-run
         )
         add_selection(priority)
         text = "-100 to 100, higher runs first, or a named level"
-        priority.add_argument("--to", type=_read_priority, metavar="PRIORITY", required=True, help=text)
+        priority.add_argument("--to", type=read_priority, metavar="PRIORITY", required=True, help=text)
         self.add_verb_options(priority)
-
-    def _add_single(self, parser: CommandParser) -> None:
-        edit = self.add_subcommand(
-            parser,
-            "edit",
-            self.edit,
-            "Replace the arguments of one job that waits or is dead; they are checked against its handler.",
-            "manage.py pgbroker_jobs edit 4711 --arguments '{\"order_id\": 8}'",
-        )
-        edit.add_argument("id", type=read_id, metavar="ID", help="of the job")
-        edit.add_argument("--arguments", type=read_arguments, metavar="JSON", required=True, help=ARGUMENTS_HELP)
-        self.add_verb_options(edit)
-        clone = self.add_subcommand(
-            parser,
-            "clone",
-            self.clone,
-            "Enqueue a new job that carries what another one carries, live or finished.",
-            "manage.py pgbroker_jobs clone 4711 --queue bulk",
-        )
-        clone.add_argument("id", type=read_id, metavar="ID", help="of the original")
-        clone.add_argument("--queue", metavar="NAME", help="where it is to wait (default: as the original)")
-        clone.add_argument("--priority", type=_read_priority, help="of the new job (default: as the original)")
-        clone.add_argument("--arguments", type=read_arguments, metavar="JSON", help=ARGUMENTS_HELP)
-        self.add_verb_options(clone)
 
     def list_matching(self, options: Namespace) -> None:
         """Read one page and print it."""
@@ -183,8 +156,8 @@ manage.py pgbroker_jobs retry --state dead --queue mail --dry-run
 
     def postpone(self, options: Namespace) -> None:
         """By a span or until a time."""
-        when = {"delay" if isinstance(options.until, timedelta) else "run_at": options.until}
-        self.change_selected(options, verbs.POSTPONE_JOB, partial(job_verbs.postpone_jobs, **when))
+        act = partial(job_verbs.postpone_jobs, **place_ahead(options.until))
+        self.change_selected(options, verbs.POSTPONE_JOB, act)
 
     def move(self, options: Namespace) -> None:
         """To a queue."""
@@ -195,27 +168,5 @@ manage.py pgbroker_jobs retry --state dead --queue mail --dry-run
         act = partial(job_verbs.set_job_priorities, priority=options.to)
         self.change_selected(options, verbs.SET_JOB_PRIORITY, act)
 
-    def edit(self, options: Namespace) -> None:
-        """One job."""
-        act = partial(job_verbs.edit_job, options.id, options.arguments, **self.read_asking(options))
-        self.carry_out(options, act, is_many=False)
-
-    def clone(self, options: Namespace) -> None:
-        """One job."""
-        asking = self.read_asking(options)
-
-        def act() -> VerbReport:
-            handle = job_verbs.clone_job(
-                options.id, queue=options.queue, priority=options.priority, arguments=options.arguments, **asking
-            )
-            return VerbReport(verbs.CLONE_JOB.name, changed=1, ids=(options.id,), created=(handle.id,))
-
-        self.carry_out(options, act, is_many=False)
-
 
 _FINISHED = {state.label for state in verbs.CLONE_JOB.states if state.is_finished}
-
-
-def _read_priority(text: str) -> int | str:
-    """A number, or the name of a level, which the settings know."""
-    return int(text) if text.lstrip("-").isdecimal() else text

@@ -1,11 +1,15 @@
-"""Arguments of a job as they are typed: a JSON object, or ``-`` for one on ``stdin``. For ``pgbroker_jobs``."""
+"""What is typed for one job: its arguments, its priority, when it is to start. For ``pgbroker_jobs``."""
 
 import json
 import sys
 from argparse import ArgumentTypeError
+from datetime import datetime, timedelta
 from typing import Any
 
+from django_pgbroker.management.moments import MOMENT_HELP
+
 ARGUMENTS_HELP = "all of the handler's arguments as one JSON object; - reads it from stdin"
+LATER_HELP = f"not before {MOMENT_HELP} from now"
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -25,3 +29,13 @@ def read_arguments(text: str) -> dict[str, Any]:
 
 def _refuse(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
+
+
+def read_priority(text: str) -> int | str:
+    """A number, or the name of a level, which the settings know."""
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def place_ahead(when: datetime | timedelta | None) -> dict[str, Any]:
+    """A span from now or a time, as the options of a job call them."""
+    return {"delay" if isinstance(when, timedelta) else "run_at": when}
