@@ -1,16 +1,14 @@
-"""What ``pgbroker_jobs`` does: every verb, by id and by filter, tried, asked, refused; and what its lists print."""
+"""What ``pgbroker_jobs`` does: every verb, by id and by filter, tried, asked, refused."""
 
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_pgbroker.domain.states import JobState
-from django_pgbroker.models import ArchivedJob, AuditEntry, Job, JobPayload
+from django_pgbroker.models import ArchivedJob, AuditEntry, Job
 from tests import factories
-from tests.management.commands import HOSTILE, audit, has_control_characters, make_user, run
+from tests.management.commands import Typed, jobs, make, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,20 +16,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def empty(broker_database: None) -> None:
     """Every test counts from nothing."""
-
-
-def jobs(*arguments: str, **options: bool):
-    return run("pgbroker_jobs", *arguments, **options)
-
-
-def make(state: JobState, **fields: object):
-    if state is JobState.DEAD:
-        return factories.ArchivedJobFactory(dead=True, **fields)
-    if state.is_finished:
-        return factories.ArchivedJobFactory(state=state, **fields)
-    if state is JobState.RUNNING:
-        return factories.JobFactory(running=True, **fields)
-    return factories.JobFactory(state=state, **fields)
 
 
 def state_of(job: object) -> JobState:
@@ -171,7 +155,7 @@ def test_more_than_one_needs_yes_where_nobody_can_be_asked():
 @pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("YES\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
 def test_a_person_is_asked_with_the_count_in_words(monkeypatch, answer, left):
     make(JobState.PENDING), make(JobState.PENDING)
-    monkeypatch.setattr("sys.stdin", _Typed(answer))
+    monkeypatch.setattr("sys.stdin", Typed(answer))
 
     ran = jobs("cancel", "--queue", "default", terminal=True)
 
@@ -182,7 +166,7 @@ def test_a_person_is_asked_with_the_count_in_words(monkeypatch, answer, left):
 
 
 def test_nobody_is_asked_about_nothing(monkeypatch):
-    monkeypatch.setattr("sys.stdin", _Typed("y\n"))
+    monkeypatch.setattr("sys.stdin", Typed("y\n"))
     factories.QueueFactory()
 
     ran = jobs("cancel", "--queue", "default", terminal=True)
@@ -271,223 +255,3 @@ def test_many_are_done_at_once_in_the_foreground(monkeypatch):
 
     assert jobs("cancel", "--queue", "default", "--yes", "--foreground", "--json").json["changed"] == 3
     assert not Job.objects.exists()
-
-
-class TestSingle:
-    """Verbs for one job."""
-
-    @pytest.fixture
-    def job(self):
-        return make(JobState.PENDING, job_type=factories.JobTypeFactory(name="tests.add"))
-
-    def test_arguments_are_replaced_and_checked(self, job):
-        assert jobs("edit", str(job.pk), "--arguments", '{"left": 8}').status == 0
-        assert JobPayload.objects.get(pk=job.pk).arguments["left"] == 8
-
-        ran = jobs("edit", str(job.pk), "--arguments", '{"wrong": 8}')
-        assert ran.status == 1
-        assert "wrong" in ran.error
-
-    def test_a_dry_run_edits_nothing(self, job):
-        before = JobPayload.objects.get(pk=job.pk).arguments
-
-        assert jobs("edit", str(job.pk), "--arguments", '{"left": 8}', "--dry-run").status == 0
-        assert JobPayload.objects.get(pk=job.pk).arguments == before
-        assert not AuditEntry.objects.exists()
-
-    def test_arguments_may_come_from_stdin(self, job, monkeypatch):
-        monkeypatch.setattr("sys.stdin", _Typed('{"left": 9}'))
-
-        assert jobs("edit", str(job.pk), "--arguments", "-").status == 0
-        assert JobPayload.objects.get(pk=job.pk).arguments["left"] == 9
-
-    def test_a_clone_is_a_new_job(self, job):
-        factories.QueueFactory(name="other")
-
-        ran = jobs("clone", str(job.pk), "--queue", "other", "--json")
-
-        [new] = ran.json["created"]
-        assert new != job.pk
-        assert Job.objects.get(pk=new).queue.name == "other"
-        assert f"as {new + 1}." in jobs("clone", str(job.pk), terminal=True).out
-
-    def test_a_dry_run_clones_nothing(self, job):
-        ran = jobs("clone", str(job.pk), "--dry-run", "--json")
-
-        assert (ran.status, ran.json["created"]) == (0, [])
-        assert Job.objects.count() == 1
-
-    @pytest.mark.parametrize(
-        "words",
-        [["edit", "--arguments", '{"left": 8}', "1"], ["clone", "1"], ["enqueue", "tests.forget"]],
-        ids=["edit", "clone", "enqueue"],
-    )
-    def test_a_user_without_the_permission_is_refused(self, job, words):
-        make_user("ada", "cancel_job")
-        assert job.pk == 1
-
-        assert jobs(*words, "--as", "ada").status == 4
-        assert Job.objects.count() == 1
-        assert not AuditEntry.objects.exists()
-
-    def test_a_job_is_enqueued_by_hand_in_the_name_of_who_asked(self):
-        make_user("ada", "enqueue_job")
-        words = ["--arguments", '{"left": 1}', "--queue", "bulk", "--priority", "7", "--at", "2h", "--as", "ada"]
-
-        ran = jobs("enqueue", "tests.add", *words, "--reason", "by hand")
-
-        [row] = ran.rows
-        job = Job.objects.get()
-        assert row == [str(job.pk), "created", ""]
-        assert (job.queue.name, job.priority, job.state) == ("bulk", 7, JobState.SCHEDULED)
-        assert (job.payload.arguments["left"], job.payload.created_by) == (1, "ada")
-        entry = AuditEntry.objects.get()
-        assert (entry.action, entry.actor, entry.source, entry.reason) == ("job.enqueue", "ada", "command", "by hand")
-        assert f"1 job enqueued: {job.pk + 1}." in jobs("enqueue", "tests.forget", terminal=True).out
-
-    def test_a_dry_run_enqueues_nothing_and_checks_everything(self):
-        tried = jobs("enqueue", "tests.add", "--arguments", '{"left": 1}', "--dry-run")
-        assert (tried.status, tried.rows) == (0, [["tests.add", "would change", ""]])
-        assert jobs("enqueue", "tests.add", "--arguments", "{}", "--dry-run").status == 1
-        assert not Job.objects.exists()
-        assert not AuditEntry.objects.exists()
-
-    @pytest.mark.parametrize(
-        ("words", "told"),
-        [
-            (["tests.add"], "left"),
-            (["tests.ad"], "tests.add"),
-            (["tests.forget", "--max-attempts", "0"], "max_attempts"),
-            (["tests.forget", "--queue", "a b"], "queue"),
-            (["pgbroker.change_jobs"], "of the broker itself"),
-        ],
-    )
-    def test_what_cannot_be_enqueued_is_refused(self, words, told):
-        ran = jobs("enqueue", *words)
-
-        assert ran.status == 1
-        assert told in ran.error
-        assert not Job.objects.exists()
-
-    @pytest.mark.parametrize("words", [["show"], ["clone"]], ids=["show", "clone"])
-    def test_an_unknown_job_changes_nothing(self, words):
-        ran = jobs(*words, "999")
-
-        assert ran.status == 5
-        assert "there is no job 999" in ran.error
-
-
-class TestList:
-    """The lists."""
-
-    def test_live_jobs_come_newest_first_and_finished_ones_apart(self):
-        first, second = make(JobState.PENDING), make(JobState.RUNNING)
-        done, dead = make(JobState.COMPLETED), make(JobState.DEAD)
-
-        assert [row[0] for row in jobs("list").rows] == [str(second.pk), str(first.pk)]
-        assert [row[0] for row in jobs("list", "--finished").rows] == [str(dead.pk), str(done.pk)]
-        assert [row[0] for row in jobs("list", "--state", "dead").rows] == [str(dead.pk)]
-        assert [row[0] for row in jobs("list", "--state", "running").rows] == [str(second.pk)]
-        assert [each["id"] for each in jobs("list", "--json").json["jobs"]] == [second.pk, first.pk]
-
-    def test_pages_lead_through_all_jobs_once(self):
-        every = [make(JobState.PENDING).pk for _ in range(5)]
-
-        seen, after = [], None
-        for _ in range(3):
-            page = jobs("list", "--limit", "2", "--json", *(["--after", str(after)] if after else [])).json
-            seen += [each["id"] for each in page["jobs"]]
-            after = page["next_after"]
-
-        assert seen == every[::-1]
-        assert after is None
-        assert "--after" in jobs("list", "--limit", "2").error
-
-    def test_no_list_counts(self):
-        make(JobState.PENDING), make(JobState.DEAD)
-        with CaptureQueriesContext(connection) as seen:
-            for words in ([], ["--queue", "default"], ["--finished"], ["--state", "dead", "--error", "no such"]):
-                assert len(jobs("list", *words).rows) == 1
-        assert not [query["sql"] for query in seen.captured_queries if "count(" in query["sql"].lower()]
-
-    def test_filters_of_the_finished(self):
-        wanted = make(JobState.DEAD, error_class="shop.Refused", error_message="100%s sure")
-        make(JobState.DEAD)
-
-        for words in (["--error-class", "shop.Refused"], ["--error", "100%s"], ["--error", "SURE"]):
-            assert [row[0] for row in jobs("list", "--state", "dead", *words).rows] == [str(wanted.pk)]
-        assert jobs("list", "--finished", "--finished-before", "1h").rows == []
-        assert len(jobs("list", "--finished", "--finished-after", "1h").rows) == 2
-
-    def test_hostile_names_break_neither_lines_nor_terminals(self):
-        for text in HOSTILE:
-            kind = factories.JobTypeFactory(name=text)
-            make(JobState.PENDING, job_type=kind, queue=factories.QueueFactory(name=text[:100]))
-            make(JobState.DEAD, job_type=kind, error_message=text)
-
-        for words, width in ((["list"], 10), (["list", "--finished"], 10)):
-            piped, seen = jobs(*words), jobs(*words, terminal=True)
-            assert {len(row) for row in piped.rows} == {width}
-            assert len(piped.rows) == len(HOSTILE)
-            assert len(seen.out.splitlines()) == len(HOSTILE) + 1
-            assert not has_control_characters(piped.out + seen.out)
-        assert [each["type"] for each in jobs("list", "--json").json["jobs"]] == HOSTILE[::-1]
-
-    def test_a_terminal_says_that_there_is_nothing(self):
-        assert jobs("list", terminal=True).out == "No job that waits or runs matches.\n"
-        assert jobs("list").out.split("\t")[0] == "id"
-
-
-class TestShow:
-    """One job."""
-
-    def test_a_live_job_with_all_that_is_known(self):
-        job = make(JobState.RUNNING, is_tracked=True)
-        factories.JobProgressFactory(job=job)
-        factories.ExecutionFactory(failed=True, job_id=job.pk, worker=job.worker)
-        audit(target={"jobs": [job.pk]}, action="job.run_now")
-        audit(target={"jobs": [job.pk + 1]}, action="job.cancel")
-
-        shown = jobs("show", str(job.pk), "--json").json
-        assert (shown["state"], shown["worker"]) == ("running", job.worker.name)
-        assert shown["arguments"] == {"order_id": 7}
-        assert shown["progress"] == {"done": 420, "total": 1000, "stage": "load"}
-        assert [each["outcome"] for each in shown["executions"]] == ["failed"]
-        assert [each["action"] for each in shown["audit"]] == ["job.run_now"]
-
-        text = jobs("show", str(job.pk), terminal=True).out
-        for part in ('"order_id": 7', "420 of 1,000 load", "no such order", "Traceback", "job.run_now"):
-            assert part in text
-
-    def test_a_dead_letter_with_its_error_and_steps(self):
-        job = factories.ArchivedJobFactory(dead=True, result={"rows": 3})
-        factories.JobStepFactory(job_id=job.pk, name="load")
-
-        text = jobs("show", str(job.pk)).out
-        for part in ("state\tdead", "no such order", "step load", '"rows": 7', '"rows": 3'):
-            assert part in text
-
-    def test_nothing_stored_can_steer_the_terminal(self):
-        text = "".join(HOSTILE)
-        job = factories.ArchivedJobFactory(dead=True, error_message=text, reason=text, arguments={text: text})
-        factories.ExecutionFactory(failed=True, job_id=job.pk, error_message=text, traceback=text)
-        factories.JobStepFactory(job_id=job.pk, name=text[:200])
-        audit(target={"jobs": [job.pk]}, reason=text)
-
-        assert not has_control_characters(jobs("show", str(job.pk), terminal=True).out)
-        assert jobs("show", str(job.pk), "--json").json["error"] == text
-
-
-class _Typed:
-    """A terminal on which somebody typed."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def isatty(self) -> bool:
-        return True
-
-    def readline(self) -> str:
-        return self._text
-
-    read = readline
