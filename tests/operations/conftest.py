@@ -12,6 +12,8 @@ from django_pgbroker.runtime.connections import open_connection
 from operations import jobs
 from tests.maintenance.connections import rival
 
+__all__ = ["rival"]
+
 
 @pytest.fixture(autouse=True)
 def known_job_types() -> Iterator[None]:
