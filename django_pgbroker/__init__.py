@@ -12,19 +12,38 @@ from django_pgbroker.domain.errors import (
     JobFinished,
     JobNotFinished,
     JobNotFound,
+    NotPermitted,
     PayloadTooLarge,
     PgbrokerError,
     ResultNotStored,
     UnknownJobType,
     UnknownQueue,
+    VerbRefused,
+    WorkerNotFound,
 )
+from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.stops import JobStopped, StopKind
+from django_pgbroker.domain.verb_report import Refusal, RefusalKind, VerbReport
 from django_pgbroker.domain.verdicts import Cancel, Retry, Snooze
 from django_pgbroker.operations.cancel import CancelResult, cancel_job
 from django_pgbroker.operations.enqueue import aenqueue, enqueue
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_types import job
+from django_pgbroker.operations.job_verbs import (
+    cancel_jobs,
+    clone_job,
+    discard_jobs,
+    edit_job,
+    move_jobs,
+    postpone_jobs,
+    purge_queue,
+    redrive_jobs,
+    release_jobs,
+    retry_jobs,
+    run_jobs_now,
+    set_job_priorities,
+)
 from django_pgbroker.operations.queues import pause_queue, resume_queue
 from django_pgbroker.store.errors import BrokerDatabaseError, EnqueueConflict
 from django_pgbroker.worker.context import JobContext, current_job
@@ -44,14 +63,18 @@ __all__ = [
     "InvalidPayload",
     "JobContext",
     "JobFailed",
+    "JobFilter",
     "JobFinished",
     "JobHandle",
     "JobNotFinished",
     "JobNotFound",
     "JobState",
     "JobStopped",
+    "NotPermitted",
     "PayloadTooLarge",
     "PgbrokerError",
+    "Refusal",
+    "RefusalKind",
     "ResultNotStored",
     "Retry",
     "RetryPolicy",
@@ -59,11 +82,26 @@ __all__ = [
     "StopKind",
     "UnknownJobType",
     "UnknownQueue",
+    "VerbRefused",
+    "VerbReport",
+    "WorkerNotFound",
     "aenqueue",
     "cancel_job",
+    "cancel_jobs",
+    "clone_job",
     "current_job",
+    "discard_jobs",
+    "edit_job",
     "enqueue",
     "job",
+    "move_jobs",
     "pause_queue",
+    "postpone_jobs",
+    "purge_queue",
+    "redrive_jobs",
+    "release_jobs",
     "resume_queue",
+    "retry_jobs",
+    "run_jobs_now",
+    "set_job_priorities",
 ]

@@ -28,6 +28,7 @@ FLOORS = {
     "worker": 4,
     "maintenance": 4,
     "migrations": 5,
+    "jobs": 5,
     "admin": 5,
     "management": 5,
     "middleware": 5,

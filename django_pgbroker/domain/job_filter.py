@@ -73,9 +73,9 @@ class JobFilter:
         return frozenset(read_state(word) for word in self.states)
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether anything but the state is asked for."""
-        return any(getattr(self, each.name) is not None for each in fields(self) if each.name != "states")
+    def is_about_the_end(self) -> bool:
+        """Whether it asks for what only finished jobs have."""
+        return any((self.error_class, self.error, self.finished_after, self.finished_before))
 
     def as_json(self) -> dict[str, Any]:
         """What is given, as strict JSON; ``from_json`` reads it."""

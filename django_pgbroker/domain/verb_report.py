@@ -1,9 +1,24 @@
-"""What came of a verb: how many it changed, and which it could not and why. Returned by every bulk verb."""
+"""What came of a verb: how many jobs it changed, and which it could not and why. Returned by every verb on jobs."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 #: So many ids and refusals are named; all are counted.
 MOST_NAMED = 1_000
+
+
+class RefusalKind(Enum):
+    """Why a verb did not change a job."""
+
+    NOT_FOUND = "not found"
+    #: The job has ended, and the verb is for jobs that have not, or have ended otherwise.
+    FINISHED = "finished"
+    #: The job is in a live state that the verb cannot take it from.
+    WRONG_STATE = "wrong state"
+    #: The user may not do this to this queue or tenant.
+    NOT_PERMITTED = "not permitted"
+    #: There was nothing to change, or the change would be of no use.
+    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +26,7 @@ class Refusal:
     """One job that a verb did not change, and why, in words."""
 
     job_id: int
+    kind: RefusalKind
     why: str
 
 
@@ -21,15 +37,19 @@ class VerbReport:
     Args:
         verb: its name, as in ``job.cancel``.
         changed: how many jobs it changed.
-        ids: the first of them (``MOST_NAMED``).
-        refused: how many it was asked for by id and did not change.
+        requested: how many of those run on and were asked to end (only for a cancel).
+        ids: the first of the changed ones (``MOST_NAMED``).
+        created: ids of new jobs (only for a clone).
+        refused: how many it did not change although they were meant.
         refusals: the first of those (``MOST_NAMED``).
         background_job_id: the broker's own job that does it, where it is too much to do at once.
     """
 
     verb: str
     changed: int = 0
+    requested: int = 0
     ids: tuple[int, ...] = ()
+    created: tuple[int, ...] = ()
     refused: int = 0
     refusals: tuple[Refusal, ...] = ()
     background_job_id: int | None = None
@@ -39,7 +59,9 @@ class VerbReport:
         return VerbReport(
             self.verb,
             self.changed + other.changed,
+            self.requested + other.requested,
             (self.ids + other.ids)[:MOST_NAMED],
+            (self.created + other.created)[:MOST_NAMED],
             self.refused + other.refused,
             (self.refusals + other.refusals)[:MOST_NAMED],
             self.background_job_id or other.background_job_id,

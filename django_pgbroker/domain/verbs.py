@@ -21,6 +21,7 @@ class Verb:
         permission: codename of the Django permission of this app that allows it.
         role: the least role that has it by default (requirements B, section 24).
         states: from which states a job can be taken by it; empty for verbs of queues and workers.
+        is_single: whether it is for one job by its id, never for a filter.
         needs_reason: whether the admin asks for a reason.
     """
 
@@ -30,12 +31,18 @@ class Verb:
     permission: str
     role: Role
     states: frozenset[JobState] = frozenset()
+    is_single: bool = False
     needs_reason: bool = False
 
     @property
     def subject(self) -> str:
         """What it acts on: ``job``, ``queue``, ``worker`` or ``schedule``."""
         return self.name.partition(".")[0]
+
+    @property
+    def matched_states(self) -> frozenset[JobState]:
+        """What a filter without states means: all that wait or run, or else the dead letters."""
+        return frozenset({JobState.DEAD}) if JobState.DEAD in self.states else self.states
 
     def applies_to(self, state: JobState) -> bool:
         """Whether a job in this state can be taken by it."""
@@ -62,8 +69,10 @@ SET_JOB_PRIORITY = Verb(
 )
 MOVE_JOB = Verb("job.move", "Move to a queue", "moved", "move_job", Role.OPERATOR, _WAITING)
 RELEASE_JOB = Verb("job.release", "Release", "released", "release_job", Role.OPERATOR, frozenset({JobState.PARKED}))
-EDIT_JOB = Verb("job.edit", "Edit arguments", "edited", "edit_job", Role.ADMIN, _WAITING | {JobState.DEAD})
-CLONE_JOB = Verb("job.clone", "Clone", "cloned", "clone_job", Role.ADMIN, frozenset(JobState))
+EDIT_JOB = Verb(
+    "job.edit", "Edit arguments", "edited", "edit_job", Role.ADMIN, _WAITING | {JobState.DEAD}, is_single=True
+)
+CLONE_JOB = Verb("job.clone", "Clone", "cloned", "clone_job", Role.ADMIN, frozenset(JobState), is_single=True)
 ENQUEUE_JOB = Verb("job.enqueue", "Enqueue", "enqueued", "enqueue_job", Role.ADMIN)
 REDRIVE_JOB = Verb("job.redrive", "Redrive", "redriven", "redrive_job", Role.ADMIN, _FAILED)
 DISCARD_JOB = Verb(
@@ -73,7 +82,9 @@ DISCARD_JOB = Verb(
 PAUSE_QUEUE = Verb("queue.pause", "Pause", "paused", "pause_queue", Role.OPERATOR, needs_reason=True)
 RESUME_QUEUE = Verb("queue.resume", "Resume", "resumed", "pause_queue", Role.OPERATOR)
 SET_QUEUE = Verb("queue.set", "Change settings", "changed", "set_queue", Role.ADMIN)
-PURGE_QUEUE = Verb("queue.purge", "Purge", "purged", "purge_queue", Role.ADMIN, needs_reason=True)
+PURGE_QUEUE = Verb(
+    "queue.purge", "Purge", "purged", "purge_queue", Role.ADMIN, frozenset({JobState.PENDING}), needs_reason=True
+)
 
 DRAIN_WORKER = Verb("worker.drain", "Drain", "asked to drain", "drain_worker", Role.OPERATOR)
 STOP_WORKER = Verb("worker.stop", "Stop", "asked to stop", "stop_worker", Role.ADMIN, needs_reason=True)

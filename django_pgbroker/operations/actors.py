@@ -1,17 +1,27 @@
 """Who acts, and from where: a person whose permissions count, or code that is trusted. Read by every verb."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.errors import InvalidOption, show_value
 from django_pgbroker.domain.options import read_text
 
-if TYPE_CHECKING:  # they are models, which the public names of the package must not import
-    from django.contrib.auth.base_user import AbstractBaseUser
-    from django.contrib.auth.models import AnonymousUser
+
+class Person(Protocol):
+    """A user of Django, whatever the project's model."""
+
+    pk: Any
+    is_active: Any
+
+    def get_username(self) -> str:
+        """What the audit calls the user."""
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """Whether the user holds a permission of Django."""
+
 
 #: What callers may give as ``actor=``.
-type Acting = str | AbstractBaseUser | AnonymousUser
+type Acting = str | Person
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Actor:
     name: str
     source: str
     reason: str | None = None
-    user: Any = None
+    user: Person | None = None
 
 
 def read_actor(actor: Acting, source: str, reason: str | None) -> Actor:
@@ -42,9 +52,12 @@ def read_actor(actor: Acting, source: str, reason: str | None) -> Actor:
     Raises:
         InvalidOption: an actor, source or reason that cannot be shown in the audit.
     """
-    user = None if isinstance(actor, str) else actor
-    # what is neither a user nor a text is refused as a text
-    name = str(actor.get_username()) or "anonymous" if hasattr(actor, "get_username") else actor
+    if isinstance(actor, str):
+        user, name = None, actor
+    elif hasattr(actor, "has_perm"):
+        user, name = actor, str(actor.get_username()) or "anonymous"
+    else:
+        raise InvalidOption(f"actor must be a user of Django or a name, not {show_value(actor)}")
     named, placed = read_text("actor", name), read_text("source", source)
     if named is None or placed is None:
         raise InvalidOption("actor and source must say who acts and from where")

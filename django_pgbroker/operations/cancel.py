@@ -1,24 +1,10 @@
-"""Cancel jobs: those that wait at once, those that run by a mark that their worker obeys. For user code and handles."""
+"""Cancel one job: at once where it waits, by a mark that its worker obeys where it runs. For user code and handles."""
 
 from enum import Enum
 
-from django.db import DatabaseError, InterfaceError
-
-from django_pgbroker.conf import get_settings
-from django_pgbroker.domain.errors import InvalidOption, JobFinished, JobNotFound
-from django_pgbroker.domain.options import read_text, read_whole
-from django_pgbroker.operations.databases import open_caller_gateway
-from django_pgbroker.runtime.announcer import announce_on_commit
-from django_pgbroker.runtime.listener import name_cancel
-from django_pgbroker.store import cancel
-from django_pgbroker.store.errors import wrap_database_error
-from django_pgbroker.store.gateway import CallerGateway, Params
-from django_pgbroker.store.lookup import find_job
-
-#: A job may begin, or go back to its queue, between two looks at it; that it does so again and again is no coincidence.
-_MOST_LOOKS = 10
-
-_LARGEST_ID = 2**63 - 1
+from django_pgbroker.domain import verbs
+from django_pgbroker.operations.actors import Acting
+from django_pgbroker.operations.named_changes import change_job, raise_refusal
 
 
 class CancelResult(Enum):
@@ -31,7 +17,7 @@ class CancelResult(Enum):
 
 
 def cancel_job(
-    job_id: int, *, actor: str, reason: str | None = None, source: str = "code", using: str | None = None
+    job_id: int, *, actor: Acting, reason: str | None = None, source: str = "code", using: str | None = None
 ) -> CancelResult:
     """Cancel one job, in the caller's transaction if there is one; its worker is told after the commit.
 
@@ -41,9 +27,9 @@ def cancel_job(
 
     Args:
         job_id: of the job.
-        actor: who asks, for the audit and the reason.
+        actor: who asks: a user of Django, whose permissions are checked, or a name for the audit and the reason.
         reason: why, up to 200 characters.
-        source: where the wish came from, such as ``admin`` or ``command``.
+        source: where the wish came from, such as ``ui`` or ``command``.
         using: alias of the database; by default ``PGBROKER["DATABASE"]``.
 
     Returns:
@@ -52,38 +38,10 @@ def cancel_job(
     Raises:
         JobFinished: it has ended already, and stays as it is.
         JobNotFound: there is no such job.
+        NotPermitted: the user may not cancel it.
         InvalidOption: an id, actor, reason or source that no job or audit can have.
         BrokerDatabaseError: the database refused; nothing has changed.
     """
-    if not read_text("actor", actor) or not read_text("source", source):
-        raise InvalidOption("actor and source must say who cancels the job and from where")
-    params = {
-        "id": read_whole("job_id", job_id, 1, _LARGEST_ID),
-        "actor": str(actor),
-        "source": str(source),
-        "reason": read_text("reason", reason),
-    }
-    gateway = open_caller_gateway(using or get_settings().database)
-    try:
-        return _cancel(gateway, params)
-    except (DatabaseError, InterfaceError) as error:
-        raise wrap_database_error(error, f"cancel job {job_id}") from error
-
-
-def _cancel(gateway: CallerGateway, params: Params) -> CancelResult:
-    job_id = params["id"]
-    for _ in range(_MOST_LOOKS):
-        if cancel.cancel_job(gateway, params):
-            return CancelResult.CANCELLED
-        if cancel.request_cancel(gateway, params):
-            if get_settings().listen:
-                announce_on_commit(gateway.alias, name_cancel(job_id), gateway.connection)
-            return CancelResult.REQUESTED
-        found = find_job(gateway, job_id)
-        if found is None:
-            raise JobNotFound(
-                f"there is no job {job_id} in database {gateway.alias!r}: never committed, or its history is pruned"
-            )
-        if found.state.is_finished:
-            raise JobFinished(f"job {job_id} is {found.state.label} already: there is nothing to cancel")
-    raise DatabaseError(f"job {job_id} was never found in one state for long enough; try again")
+    report = change_job(verbs.CANCEL_JOB, job_id, actor=actor, reason=reason, source=source, using=using)
+    raise_refusal(report)
+    return CancelResult.REQUESTED if report.requested else CancelResult.CANCELLED

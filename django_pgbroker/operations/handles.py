@@ -38,6 +38,14 @@ class JobHandle:
         """
         return self._find().state
 
+    def job_type(self) -> str:
+        """The name of its job type.
+
+        Raises:
+            JobNotFound: there is no such job.
+        """
+        return self._find().job_type
+
     def result(self) -> Any:
         """What the handler returned.
 

@@ -6,14 +6,25 @@ from typing import Any, Unpack
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain import verbs
-from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.errors import (
+    InvalidOption,
+    InvalidPayload,
+    show_value,
+)
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.names import check_queue_name
 from django_pgbroker.domain.options import Duration, read_duration, read_time
+from django_pgbroker.domain.payload import encode_arguments
 from django_pgbroker.domain.priorities import resolve_priority
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import VerbReport
+from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.operations.actors import read_actor
+from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_changes import Asking, Selection, change_jobs
+from django_pgbroker.operations.named_changes import raise_refusal, read_job_id
+from django_pgbroker.operations.permissions import require
+from django_pgbroker.registry import registry
 
 #: A pace beyond this is no pace.
 _FASTEST_PER_SECOND = 100_000.0
@@ -27,8 +38,8 @@ def cancel_jobs(selection: Selection, **asking: Unpack[Asking]) -> VerbReport:
         asking: who asks, and how; as in ``Asking``.
 
     Returns:
-        How many were changed, and which of the ids were not and why. For a filter that matches more than
-        ``MOST_AT_ONCE`` jobs, and unless ``in_background=False`` was given, the id of the broker's own job that does it.
+        How many were changed, and which of the ids were not and why. Where a filter matches more than ``MOST_AT_ONCE``
+        jobs, and ``in_background=False`` was not given, the id of the broker's own job that does it.
 
     Raises:
         NotPermitted: the user may not do this at all; single jobs of queues or tenants that are not theirs are refused
@@ -107,8 +118,6 @@ def redrive_jobs(
         per_second: at most so many; the broker's own job then does it, unless ``in_background=False`` is given.
         asking: as for ``cancel_jobs``, and so are answer and errors.
     """
-    if isinstance(selection, JobFilter) and not selection.states:
-        selection = JobFilter.from_json({**selection.as_json(), "states": [JobState.DEAD.label]})
     options: dict[str, Any] = {"keep_attempts": bool(keep_attempts)}
     if per_second is not None:
         options["per_second"] = _read_pace(per_second)
@@ -149,7 +158,52 @@ def edit_job(job_id: int, arguments: Mapping[str, object], **asking: Unpack[Aski
         UnknownJobType: this process does not know the job's type, so that nothing can be checked.
         InvalidArguments, InvalidPayload, PayloadTooLarge: the arguments do not fit the handler, or cannot be stored.
     """
-    raise NotImplementedError
+    options = _bind(verbs.EDIT_JOB, job_id, arguments, asking)
+    return change_jobs(verbs.EDIT_JOB, job_id, options, **asking)
+
+
+def clone_job(
+    job_id: int,
+    *,
+    queue: str | None = None,
+    priority: int | str | None = None,
+    arguments: Mapping[str, object] | None = None,
+    **asking: Unpack[Asking],
+) -> JobHandle:
+    """Store a new job that carries what another one carries, live or finished; it is due at once.
+
+    Args:
+        job_id: of the original.
+        queue, priority: of the new job; by default those of the original.
+        arguments: all of the handler's arguments by name; by default those of the original, as they are.
+        asking: as for ``cancel_jobs``.
+
+    Returns:
+        A handle of the new job.
+
+    Raises:
+        JobNotFound: there is no such job.
+        NotPermitted, UnknownQueue, UnknownJobType, InvalidArguments, InvalidPayload, PayloadTooLarge, InvalidOption,
+        BrokerDatabaseError: nothing is stored.
+    """
+    options = {} if arguments is None else _bind(verbs.CLONE_JOB, job_id, arguments, asking)
+    if queue is not None:
+        options["queue"] = check_queue_name(queue)
+    if priority is not None:
+        options["priority"] = resolve_priority(priority, get_settings().priority_levels)
+    report = change_jobs(verbs.CLONE_JOB, job_id, options, **asking)
+    raise_refusal(report)
+    return JobHandle(report.created[0], asking.get("using") or get_settings().database)
+
+
+def _bind(verb: Verb, job_id: int, arguments: Mapping[str, object], asking: Asking) -> dict[str, Any]:
+    """Arguments as they are stored, checked against the handler of the job."""
+    require(read_actor(asking["actor"], asking.get("source", "code"), asking.get("reason")), verb)
+    if not isinstance(arguments, Mapping):
+        raise InvalidPayload("arguments", f"must be a mapping by name, not {show_value(arguments)}")
+    job_type = registry.get(JobHandle(read_job_id(job_id), asking.get("using") or get_settings().database).job_type())
+    text = encode_arguments(job_type.bind((), arguments), get_settings().payload_limit_bytes)
+    return {"arguments": text, "version": job_type.version}
 
 
 def _read_pace(per_second: float) -> float:

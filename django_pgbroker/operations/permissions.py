@@ -9,12 +9,12 @@ from django.utils.module_loading import import_string
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import ConfigurationError, NotPermitted
 from django_pgbroker.domain.verbs import Verb
-from django_pgbroker.operations.actors import Actor
+from django_pgbroker.operations.actors import Actor, Person
 
 _APP = "django_pgbroker"
 
 
-def may(user: Any, verb: Verb, *, queue: str | None = None, tenant: str | None = None) -> bool:
+def may(user: Person, verb: Verb, *, queue: str | None = None, tenant: str | None = None) -> bool:
     """Whether a user may do this: by Django's permission, and by the project's hook where there is one.
 
     Args:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import PipelineStatus, TransactionStatus
 
@@ -176,6 +176,28 @@ class CallerGateway:
                 raise
             cursor.execute(f"release savepoint {_SAVEPOINT}")
             return rows
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """A transaction around the block, or a savepoint in the caller's: when it fails, the caller's writes stay.
+
+        Raises:
+            django.db.DatabaseError: as the server answered.
+        """
+        connection = self.connection
+        if connection.in_atomic_block or not self.is_in_transaction:
+            with transaction.atomic(using=self.alias):
+                yield
+            return
+        # begun by hand: Django's atomic() knows nothing of it
+        with connection.cursor() as cursor:
+            cursor.execute(f"savepoint {_SAVEPOINT}")
+            try:
+                yield
+            except BaseException:
+                self._roll_back_to_savepoint()
+                raise
+            cursor.execute(f"release savepoint {_SAVEPOINT}")
 
     def send_closing(self, name: str, params: Params) -> None:
         """Run the last statement of the caller's transaction, whose answer is of no interest.

@@ -119,3 +119,8 @@ def debugged():
     breakpoint()
     tell("done")
     return word
+
+
+@job("scenario.hopeless", retry=Constant(0), max_attempts=1)
+def hopeless(left):
+    raise ValueError(f"no such order: {left}")

@@ -191,8 +191,20 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
         "promote_jobs": {"queue_id": fields.shop.queue, "batch": BATCH, "floor": float("-inf")},
         "find_lapsed_jobs": {"batch": BATCH},
         "find_overdue_jobs": {"batch": BATCH, "margin": 0.0},
-        "cancel_job": {"id": held[0].id, "actor": "ada", "source": "test", "reason": None},
-        "request_cancel": {"id": held[0].id, "actor": "ada", "source": "test", "reason": None},
+        "cancel_jobs": {"ids": array_of_integers([held[0].id]), "actor": "ada", "reason": None},
+        "request_cancels": {"ids": array_of_integers([held[0].id]), "actor": "ada", "reason": None},
+        "lock_jobs": {"ids": ids},
+        "lock_archived_jobs": {"ids": array_of_integers(claim.id for claim in done)},
+        "lock_matching_jobs": {
+            "after": ordered[0].id - 1, "until": ordered[0].id + 2 * BATCH, "batch": BATCH, "states": "{0,1,2,3,4}",
+            "queue": "default", "job_type": None, "tenant": "default", "created_after": None, "created_before": None,
+        },
+        "find_job_window": {"after": ordered[0].id - 1, "until": 2**63 - 1, "rows": BATCH},
+        "run_jobs_now": {"ids": ids}, "release_jobs": {"ids": ids},
+        "set_job_priorities": {"ids": ids, "priority": 9}, "move_jobs": {"ids": ids, "queue": "default"},
+        "redrive_jobs": {
+            "ids": array_of_integers(claim.id for claim in done), "keep_attempts": False, "timeout_seconds": 60,
+        },
         "expire_jobs": {"batch": BATCH},
         "find_job": {"id": held[0].id},
         "find_recorded_claims": {
@@ -218,7 +230,9 @@ ENQUEUED = {
 NAMES = [
     "claim_jobs", "acknowledge_jobs", "release_dependants", "renew_leases", "promote_jobs", "find_lapsed_jobs",
     "enqueue_job", "enqueue_timed_job", "expire_jobs", "find_job", "find_recorded_claims", "find_overdue_jobs",
-    "cancel_job", "request_cancel", "record_progress", "record_step", "find_steps",
+    "cancel_jobs", "request_cancels", "record_progress", "record_step", "find_steps", "lock_jobs", "lock_archived_jobs",
+    "lock_matching_jobs", "find_job_window", "run_jobs_now", "release_jobs", "set_job_priorities", "move_jobs",
+    "redrive_jobs",
 ]  # fmt: skip
 
 
@@ -227,6 +241,6 @@ def most_rows(name: str, running: int) -> int:
     """A small multiple of the batch; the sweeps of lapsed leases and overdue jobs read the running jobs."""
     few = {
         "find_job": 2, "enqueue_job": 0, "enqueue_timed_job": 0, "find_lapsed_jobs": running,
-        "find_overdue_jobs": running, "cancel_job": 2, "request_cancel": 4, "record_step": 1, "find_steps": 0,
+        "find_overdue_jobs": running, "cancel_jobs": 2, "request_cancels": 4, "record_step": 1, "find_steps": 0,
     }  # fmt: skip
     return few.get(name, 4 * BATCH)

@@ -11,9 +11,7 @@ from django_pgbroker.store.statement import Statement, statement, statement_name
 FIELDS = {"purpose", "params", "returns", "moves", "locks", "index"}
 
 #: Legal moves that no statement makes yet, and the verb that will. An entry whose statement has come must go.
-MOVES_WITHOUT_A_VERB = {
-    ("pending", "scheduled"): "a rate limit: the claim sends a job to the time of its token",
-}
+MOVES_WITHOUT_A_VERB: dict[tuple[str, str], str] = {}
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _ASIDE = re.compile(r"\([^()]*\)")

@@ -71,8 +71,10 @@ def test_every_statement_has_a_batch_to_work_on_in_this_state(scene):
     assert rows == {
         "claim_jobs": BATCH, "acknowledge_jobs": 0, "release_dependants": 1, "renew_leases": 0, "promote_jobs": 1,
         "find_lapsed_jobs": BATCH, "enqueue_job": 1, "enqueue_timed_job": 1, "expire_jobs": BATCH, "find_job": 1,
-        "find_recorded_claims": BATCH, "find_overdue_jobs": 0, "cancel_job": 0, "request_cancel": 1,
-        "record_progress": 0, "record_step": 1, "find_steps": STEPS,
+        "find_recorded_claims": BATCH, "find_overdue_jobs": 0, "cancel_jobs": 0, "request_cancels": 1,
+        "record_progress": 0, "record_step": 1, "find_steps": STEPS, "lock_jobs": BATCH, "lock_archived_jobs": BATCH,
+        "lock_matching_jobs": BATCH, "find_job_window": 1, "run_jobs_now": 0, "release_jobs": 0,
+        "set_job_priorities": 0, "move_jobs": 0, "redrive_jobs": 0,
     }  # fmt: skip
     assert answers["promote_jobs"][0][0] == BATCH
 

@@ -15,7 +15,7 @@ with locked as materialized (
         case when cancel_requested_at is not null then
             concat_ws(': ', concat('cancelled', ' by ' || cancel_requested_by), cancel_reason)
         end as cancel_reason,
-        priority, attempt, max_attempts, deaths, interruptions, is_tracked,
+        priority, attempt, max_attempts, deaths, interruptions, is_tracked, timeout_seconds,
         width_bucket(id, %(ids)s::bigint[]) as position,
         (%(outcomes)s::smallint[])[width_bucket(id, %(ids)s::bigint[])] as outcome,
         case when cancel_requested_at is not null then 11::smallint
@@ -65,7 +65,7 @@ archive as (
     insert into pgbroker.archived_job (
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, fingerprint, state,
         priority, attempt, max_attempts, deaths, interruptions, version, arguments, headers, result, correlation_id,
-        created_by, reason, error_class, error_message, progress
+        created_by, reason, error_class, error_message, progress, timeout_seconds
     )
     select
         id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, pgbroker.clock(),
@@ -75,7 +75,8 @@ archive as (
         created_by, coalesce(cancel_reason, (%(reasons)s::text[])[position]), error ->> 'class', error ->> 'message',
         case when progress.job_id is not null then jsonb_build_object(
             'done', case when next_state = 10 then coalesce(total, done) else done end, 'total', total, 'stage', stage
-        ) end
+        ) end,
+        timeout_seconds
     from locked
     left join payload on payload.job_id = locked.id
     left join progress on progress.job_id = locked.id

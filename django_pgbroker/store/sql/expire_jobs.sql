@@ -6,7 +6,7 @@
 -- index:   job_expiring
 with overdue as materialized (
     select id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, priority, attempt,
-           max_attempts, deaths, interruptions, is_tracked
+           max_attempts, deaths, interruptions, is_tracked, timeout_seconds
     from pgbroker.job
     where state <> 1 and expires_at < 'infinity' and expires_at <= (select pgbroker.clock())
     order by expires_at, id
@@ -33,7 +33,7 @@ removed_steps as (
 insert into pgbroker.archived_job (
     id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, state, priority, attempt,
     max_attempts, deaths, interruptions, version, arguments, headers, correlation_id, created_by, reason,
-    progress
+    progress, timeout_seconds
 )
 select overdue.id, overdue.tenant_id, overdue.queue_id, overdue.job_type_id, overdue.run_group_id, overdue.created_at,
        overdue.available_at, pgbroker.clock(), 12, overdue.priority, overdue.attempt, overdue.max_attempts,
@@ -42,7 +42,8 @@ select overdue.id, overdue.tenant_id, overdue.queue_id, overdue.job_type_id, ove
        case when overdue.attempt = 0 then 'not started before it expired' else 'not retried before it expired' end,
        case when progress.job_id is not null then jsonb_build_object(
            'done', progress.done, 'total', progress.total, 'stage', progress.stage
-       ) end
+       ) end,
+       overdue.timeout_seconds
 from overdue
 -- A job whose payload is missing is archived too: nothing may leave the live table without a trace.
 left join lateral (

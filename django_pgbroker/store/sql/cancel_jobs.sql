@@ -1,14 +1,15 @@
--- purpose: archive a job that has not begun as cancelled, and record who did it
--- params:  id bigint, actor text, source text, reason text (or null)
--- returns: id; no row when the job runs, has finished or does not exist
+-- purpose: archive jobs that have not begun as cancelled
+-- params:  ids bigint[], actor text, reason text (or null)
+-- returns: id; no row for a job that runs, has finished or does not exist
 -- moves:   pending | scheduled | blocked | parked -> cancelled
--- locks:   the job's row
+-- locks:   the jobs' rows by id
 -- index:   job_pkey
 with target as materialized (
     select id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, state, priority, attempt,
-           max_attempts, deaths, interruptions, is_tracked
+           max_attempts, deaths, interruptions, is_tracked, timeout_seconds
     from pgbroker.job
-    where id = %(id)s::bigint and state <> 1
+    where id = any (%(ids)s::bigint[]) and state <> 1
+    order by id
     for update
 ),
 removed as (
@@ -27,17 +28,11 @@ progress as (
 removed_steps as (
     delete from pgbroker.job_step
     where job_id = any (array(select id from target where is_tracked))
-),
-audited as (
-    insert into pgbroker.audit_entry (tenant_id, actor, source, action, target, reason, before, after)
-    select tenant_id, %(actor)s::text, %(source)s::text, 'job.cancel', jsonb_build_object('job', id), %(reason)s::text,
-           jsonb_build_object('state', state), jsonb_build_object('state', 11)
-    from target
 )
 insert into pgbroker.archived_job (
     id, tenant_id, queue_id, job_type_id, run_group_id, created_at, available_at, finished_at, state, priority, attempt,
     max_attempts, deaths, interruptions, version, arguments, headers, correlation_id, created_by, reason,
-    progress
+    progress, timeout_seconds
 )
 select target.id, target.tenant_id, target.queue_id, target.job_type_id, target.run_group_id, target.created_at,
        target.available_at, pgbroker.clock(), 11, target.priority, target.attempt, target.max_attempts, target.deaths,
@@ -46,7 +41,8 @@ select target.id, target.tenant_id, target.queue_id, target.job_type_id, target.
        concat_ws(': ', concat('cancelled by ', %(actor)s::text), %(reason)s::text),
        case when progress.job_id is not null then jsonb_build_object(
            'done', progress.done, 'total', progress.total, 'stage', progress.stage
-       ) end
+       ) end,
+       target.timeout_seconds
 from target
 left join lateral (
     select version, arguments, headers, correlation_id, created_by

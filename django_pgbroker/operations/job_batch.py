@@ -1,0 +1,166 @@
+"""Carry out one verb on one batch of jobs: hold them, change them, write the audit, in one transaction."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django_pgbroker.conf import get_settings
+from django_pgbroker.domain.states import JobState
+from django_pgbroker.domain.verb_report import MOST_NAMED, Refusal, RefusalKind, VerbReport
+from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.operations.actors import Actor
+from django_pgbroker.operations.job_actions import Outcome, find_action
+from django_pgbroker.operations.permissions import is_allowed
+from django_pgbroker.runtime.announcer import announce_on_commit
+from django_pgbroker.runtime.listener import name_cancel
+from django_pgbroker.store.audit import write_audit
+from django_pgbroker.store.gateway import CallerGateway
+from django_pgbroker.store.held_jobs import HeldJob, lock_jobs
+
+#: So many jobs are held and changed in one transaction.
+BATCH = 500
+
+#: A job may be redriven between two looks at it; that this happens again and again is no coincidence.
+_MOST_LOOKS = 3
+
+#: More running jobs hear of their cancel by the next renewal of their lease, not by a message each.
+_MOST_TOLD = 100
+
+
+@dataclass
+class JobChange:
+    """One verb with its options, by one actor. A batch is one transaction, or a savepoint in the caller's.
+
+    Args:
+        verb: on jobs, or the purge of a queue.
+        options: of the verb; strict JSON.
+        actor: whose permissions and name count.
+        gateway: the caller's.
+        states: from which it takes jobs; by default all that the verb applies to.
+        origin: what the audit's target says beside the jobs: the filter, the broker's own job.
+    """
+
+    verb: Verb
+    options: Mapping[str, Any]
+    actor: Actor
+    gateway: CallerGateway
+    states: frozenset[JobState] = frozenset()
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    _permitted: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    def change_by_id(self, ids: Sequence[int]) -> VerbReport:
+        """Do it to the jobs of these ids, at most ``BATCH``; each is changed or refused with a reason.
+
+        Raises:
+            django.db.DatabaseError: as the server answered; nothing has changed.
+        """
+        return self.change_held(lambda: self._lock(ids), ids)
+
+    def change_held(
+        self,
+        lock: Callable[[], Sequence[HeldJob]],
+        ids: Iterable[int] = (),
+        reach: Callable[[], int] | None = None,
+    ) -> VerbReport:
+        """Do it to the jobs that ``lock`` holds.
+
+        Args:
+            lock: called inside the transaction.
+            ids: that were asked for; those that it does not find are refused.
+            reach: answers, once they are held, how far a filter has come with them; for the audit.
+
+        Raises:
+            django.db.DatabaseError: as the server answered; nothing has changed.
+        """
+        with self.gateway.all_or_nothing():
+            held = lock()
+            fit, refusals = self._sort_out(held, ids)
+            outcome = find_action(self.verb)(self.gateway, fit, self.options, self.actor) if fit else Outcome([], {})
+            if outcome.changed:
+                done = set(outcome.changed)
+                reached = {} if reach is None else {"reached": reach()}
+                self._write_audit([job for job in fit if job.id in done], outcome, reached)
+        settled = {*outcome.changed, *outcome.requested}
+        refusals += [Refusal(job.id, RefusalKind.UNCHANGED, outcome.unchanged) for job in fit if job.id not in settled]
+        self._announce(outcome)
+        return VerbReport(
+            self.verb.name,
+            changed=len(outcome.changed),
+            requested=len(outcome.requested),
+            ids=tuple(outcome.changed),
+            created=tuple(outcome.created),
+            refused=len(refusals),
+            refusals=tuple(sorted(refusals, key=lambda refusal: refusal.job_id)[:MOST_NAMED]),
+        )
+
+    @property
+    def origins(self) -> frozenset[JobState]:
+        """The states that it takes jobs from."""
+        return self.states or self.verb.states
+
+    def _lock(self, ids: Sequence[int]) -> list[HeldJob]:
+        held: list[HeldJob] = []
+        for _ in range(_MOST_LOOKS):
+            missing = sorted(set(ids) - {job.id for job in held})
+            if not missing:
+                break
+            held += lock_jobs(self.gateway, missing)
+        return held
+
+    def _sort_out(self, held: Sequence[HeldJob], ids: Iterable[int]) -> tuple[list[HeldJob], list[Refusal]]:
+        known = {job.id for job in held}
+        refusals = [
+            Refusal(job_id, RefusalKind.NOT_FOUND, "there is no such job: never committed, or its history is pruned")
+            for job_id in ids
+            if job_id not in known
+        ]
+        fit = []
+        for job in held:
+            if not self._is_permitted(job):
+                why = f"not permitted in queue {job.queue!r} of tenant {job.tenant!r}"
+                refusals.append(Refusal(job.id, RefusalKind.NOT_PERMITTED, why))
+            elif job.state not in self.origins:
+                kind = RefusalKind.FINISHED if job.state.is_finished else RefusalKind.WRONG_STATE
+                refusals.append(Refusal(job.id, kind, describe_wrong_state(self.verb, job.state)))
+            else:
+                fit.append(job)
+        return fit, refusals
+
+    def _is_permitted(self, job: HeldJob) -> bool:
+        place = (job.queue, job.tenant)
+        if place not in self._permitted:
+            self._permitted[place] = is_allowed(self.actor, self.verb, queue=job.queue, tenant=job.tenant)
+        return self._permitted[place]
+
+    def _write_audit(self, changed: Sequence[HeldJob], outcome: Outcome, reached: Mapping[str, int]) -> None:
+        before: dict[str, Any] = {"states": dict(Counter(job.state.label for job in changed))}
+        if len(changed) == 1:
+            [job] = changed
+            before = {"state": job.state.label, "queue": job.queue, "priority": job.priority}
+        write_audit(
+            self.gateway,
+            actor=self.actor.name,
+            source=self.actor.source,
+            action=self.verb.name,
+            target={"jobs": [job.id for job in changed], **self.origin},
+            reason=self.actor.reason,
+            before={**before, **(outcome.before or {})},
+            after={**outcome.after, **reached},
+            count=len(changed),
+        )
+
+    def _announce(self, outcome: Outcome) -> None:
+        if not get_settings().listen:
+            return
+        for queue in sorted(outcome.woken) if outcome.changed else ():
+            announce_on_commit(self.gateway.alias, queue, self.gateway.connection)
+        for job_id in outcome.requested[:_MOST_TOLD]:
+            announce_on_commit(self.gateway.alias, name_cancel(job_id), self.gateway.connection)
+
+
+def describe_wrong_state(verb: Verb, state: JobState) -> str:
+    """Why a verb cannot take a job from this state, and from which it can."""
+    possible = " or ".join(sorted(each.label for each in verb.states))
+    when = "already" if state.is_finished else "now"
+    return f"it is {state.label} {when}; {verb.label.lower()!r} is for jobs that are {possible}"
