@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connections
 
 from django_pgbroker.conf import get_settings
-from django_pgbroker.domain.errors import NotPermitted, PgbrokerError
+from django_pgbroker.domain.errors import JobFinished, JobNotFound, NotPermitted, PgbrokerError, VerbRefused
 from django_pgbroker.domain.names import suggest
 from django_pgbroker.management.columns import make_printable
 from django_pgbroker.management.exit_codes import BROKEN_PIPE, EXIT_CODES_HELP, INTERRUPTED, ExitCode
@@ -84,6 +84,8 @@ class BrokerCommand(BaseCommand):
             run(Namespace(**options))
         except NotPermitted as error:
             raise CommandError(make_printable(str(error)), returncode=ExitCode.NOT_PERMITTED) from error
+        except (JobNotFound, JobFinished, VerbRefused) as error:
+            raise CommandError(make_printable(str(error)), returncode=ExitCode.NOTHING) from error
         except PgbrokerError as error:
             raise CommandError(make_printable(str(error))) from error
         except Error as error:
