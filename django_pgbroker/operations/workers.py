@@ -7,7 +7,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain import verbs
-from django_pgbroker.domain.errors import InvalidOption, WorkerNotFound
+from django_pgbroker.domain.errors import QueueNotServed, WorkerNotFound
 from django_pgbroker.domain.names import check_queue_name, suggest
 from django_pgbroker.domain.options import read_whole
 from django_pgbroker.domain.verbs import Verb
@@ -109,7 +109,7 @@ def pause_queue_on_worker(
 
     Args:
         worker_id: as for ``drain_worker``, and so are the rest, the answer and the errors.
-        queue: one that it serves; another one is an ``InvalidOption`` that names those.
+        queue: one that it serves; another one is ``QueueNotServed``, an ``InvalidOption`` that names those.
         actor, reason, source, using: as for ``drain_worker``.
     """
     check_queue_name(queue)
@@ -167,7 +167,7 @@ def _order(
 
 def _require_served(standing: Standing, queue: str) -> Standing:
     if queue not in standing.queues:
-        raise InvalidOption(
+        raise QueueNotServed(
             f"the worker {standing.name!r} does not serve the queue {queue!r}, but: "
             f"{', '.join(sorted(standing.queues))}. {suggest(queue, standing.queues)}".rstrip()
         )
