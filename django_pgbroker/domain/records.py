@@ -125,8 +125,13 @@ class Promotion(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """What operators ask of a worker, brought back by its heartbeat, and the database's time in epoch seconds."""
+    """What operators ask of a worker, brought back by its heartbeat, and the database's time in epoch seconds.
+
+    ``concurrency`` is how many handlers are to run at once (None: as at its start), ``paused_queues`` are to be left.
+    """
 
     drain: bool
     stop: bool
     epoch_seconds: float
+    concurrency: int | None = None
+    paused_queues: frozenset[str] = frozenset()

@@ -42,25 +42,36 @@ def register_worker(
 
 
 def beat_worker(
-    gateway: Gateway, worker_id: int, running_count: int, wall_clock: float, *, is_draining: bool = False
+    gateway: Gateway,
+    worker_id: int,
+    *,
+    running_count: int,
+    concurrency: int,
+    wall_clock: float,
+    is_draining: bool = False,
 ) -> Orders | None:
-    """Say that the worker lives, and bring back what operators ask of it; None when its row is gone.
+    """Say that the worker lives, and bring back what operators ask of it; None when its row is gone or is held.
 
     Args:
         gateway: a connection of the broker's own.
         worker_id: from ``register_worker``.
         running_count: handlers that run now.
+        concurrency: how many can run at once.
         wall_clock: this process's own epoch seconds, so that a wrong clock can be shown.
         is_draining: whether it finishes what runs and takes nothing new.
     """
     params = {
         "worker_id": worker_id,
         "running_count": running_count,
+        "concurrency": concurrency,
         "wall_clock": wall_clock,
         "is_draining": is_draining,
     }
     rows = gateway.fetch("beat_worker", params)
-    return Orders._make(rows[0]) if rows else None
+    if not rows:
+        return None
+    drain, stop, epoch_seconds, concurrency, paused_queues = rows[0]
+    return Orders(drain, stop, epoch_seconds, concurrency, frozenset(paused_queues))
 
 
 def end_worker(gateway: Gateway, worker_id: int, reason: str) -> None:

@@ -1,7 +1,7 @@
 """How a worker ends: what has not begun goes back, what runs may finish for a while, the rest is interrupted."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from django_pgbroker import telemetry
 from django_pgbroker.domain.records import ClaimedJob
@@ -107,3 +107,11 @@ class Drain:
 def hand_back_waiting(pools: Pools | Pool, holdings: Holdings) -> None:
     """Release the claims that wait for a place."""
     holdings.accept([release(claim) for claim in pools.take_back()])
+
+
+def hand_back_queues(pools: Pools, holdings: Holdings, queue_ids: Collection[int]) -> None:
+    """Release the claims of these queues that wait for a place; the others go on waiting, in their order."""
+    for pool in pools:
+        waiting = pool.take_back()
+        holdings.accept([release(claim) for claim in waiting if claim.queue_id in queue_ids])
+        pool.give([claim for claim in reversed(waiting) if claim.queue_id not in queue_ids])

@@ -40,6 +40,15 @@ class Fetcher:
         self._handler_seconds: float | None = None
 
     @property
+    def open_lanes(self) -> list[Lane]:
+        """The queues that no operator asked this worker to leave."""
+        return [lane for lane in self.lanes if not lane.is_paused]
+
+    def resize(self, concurrency: int) -> None:
+        """So many handlers run at once from now on."""
+        self._concurrency = concurrency
+
+    @property
     def target(self) -> int:
         """How many claims this process should hold: its slots, and what they finish within a tenth of a second.
 
@@ -73,12 +82,12 @@ class Fetcher:
         """
         if held < self._concurrency:
             return True
-        needs_free_slot = any(lane.needs_free_slot for lane in self.lanes)
+        needs_free_slot = any(lane.needs_free_slot for lane in self.open_lanes)
         return not needs_free_slot and self.target - held >= max(self.target // 4, 1)
 
     def seconds_to_next_look(self, now: float) -> float:
-        """How long until some queue is to be looked at."""
-        return max(0.0, min(lane.next_look_at for lane in self.lanes) - now)
+        """How long until some queue is to be looked at; infinite where all are to be left."""
+        return max(0.0, min((lane.next_look_at for lane in self.open_lanes), default=math.inf) - now)
 
     def plan(self, held: int, now: float) -> list[Look]:
         """The looks of this turn: the free room, shared among the queues that are due, or all of it for the next one.
@@ -100,16 +109,17 @@ class Fetcher:
 
         So an earlier queue is asked again before each look into a later one, whether or not it is due.
         """
-        due = [position for position, lane in enumerate(self.lanes) if lane.next_look_at <= now]
+        lanes = self.open_lanes
+        due = [position for position, lane in enumerate(lanes) if lane.next_look_at <= now]
         if not due:
             return []
         # an earlier queue that is due again gave all that was asked, or was woken: a new round
         position = self._position if self._position <= due[0] else 0
         self._position = position + 1 if position < due[-1] else 0
-        return [self.lanes[position]]
+        return [lanes[position]]
 
     def _share(self, room: int, free: int, now: float) -> list[Look]:
-        due = [lane for lane in self.lanes if lane.next_look_at <= now]
+        due = [lane for lane in self.open_lanes if lane.next_look_at <= now]
         shares = share_by_weight(room, [lane.weight for lane in due])
         looks = []
         for lane, share in zip(due, shares, strict=True):

@@ -65,6 +65,8 @@ class Lane:
         self.kind = kind
         self.job_type_ids = job_type_ids
         self.is_empty = False
+        #: Whether an operator asked this worker to leave the queue.
+        self.is_paused = False
         self.needs_free_slot = False
         self.next_look_at = 0.0
         self._poll_min = poll_min_seconds
@@ -88,6 +90,12 @@ class Lane:
         self._next_due_at = 0.0
         self._pause = self._poll_min
         self._is_woken = self._has_news = True
+
+    def resume(self, now: float) -> None:
+        """Look at once: this worker is to take the queue up again."""
+        self.is_paused = False
+        self.next_look_at = now
+        self.wake(now)
 
     def expect(self, due_at: float) -> None:
         """A job of this queue will be due then."""

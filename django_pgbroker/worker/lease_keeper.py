@@ -37,6 +37,7 @@ class LeaseKeeper(threading.Thread):
         heartbeat_seconds: how often it is renewed.
         held: answers what the worker holds now.
         running_ids: answers which of those run.
+        capacity: answers how many can run at once.
         on_lost: told the id and the token of a claim whose lease is lost.
         on_cancelled: told the token of a claim whose job somebody wants cancelled; again at every heartbeat.
         on_orders: told what operators ask.
@@ -55,6 +56,7 @@ class LeaseKeeper(threading.Thread):
         heartbeat_seconds: float,
         held: Callable[[], list[ClaimedJob]],
         running_ids: Callable[[], set[int]],
+        capacity: Callable[[], int],
         on_lost: Callable[[int, int], None],
         on_cancelled: Callable[[int], None],
         on_orders: Callable[[Orders], None],
@@ -70,6 +72,7 @@ class LeaseKeeper(threading.Thread):
         self._heartbeat_seconds = heartbeat_seconds
         self._held = held
         self._running_ids = running_ids
+        self._capacity = capacity
         self._on_lost = on_lost
         self._on_cancelled = on_cancelled
         self._on_orders = on_orders
@@ -152,7 +155,14 @@ class LeaseKeeper(threading.Thread):
             self._gateway = open_gateway(self._alias, self._label, statement_timeout=timeout, lock_timeout=timeout)
         self._renew(self._gateway)
         running, is_draining = len(self._running_ids()), self._is_draining()
-        orders = beat_worker(self._gateway, self._worker_id, running, time.time(), is_draining=is_draining)
+        orders = beat_worker(
+            self._gateway,
+            self._worker_id,
+            running_count=running,
+            concurrency=self._capacity(),
+            wall_clock=time.time(),
+            is_draining=is_draining,
+        )
         self._on_beat(running, is_draining)
         if orders is not None:
             self._clock.learn(orders.epoch_seconds)

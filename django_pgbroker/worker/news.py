@@ -24,6 +24,7 @@ class News:
         job_types: by their ids.
         beat_now: has the leases renewed at once, which tells what became of them.
         look_now: has the overseer look at once.
+        note_orders: takes in orders for the main thread; answers whether it has something to do.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class News:
         job_types: Mapping[int, JobType],
         beat_now: Callable[[], None],
         look_now: Callable[[], None],
+        note_orders: Callable[[Orders], bool],
     ) -> None:
         self._holdings = holdings
         self._stops = stops
@@ -44,6 +46,7 @@ class News:
         self._job_types = job_types
         self._beat_now = beat_now
         self._look_now = look_now
+        self._note_orders = note_orders
         #: Whether an operator asked the worker to end, by its row in the database.
         self.is_ordered_away = False
 
@@ -76,3 +79,5 @@ class News:
             telemetry.info("worker.ordered", "an operator asked this worker to drain")
             self.is_ordered_away = True
             self._stopping.request_drain()
+        if self._note_orders(orders):
+            self._mailbox.wake()

@@ -16,6 +16,12 @@ MOST_COROUTINES = 10_000
 MOST_CHILDREN = 64
 MOST_WEIGHT = 1000
 
+#: How many handlers a pool of each kind can run at once at most.
+MOST_PLACES = {
+    ExecutorKind.THREAD: MOST_SLOTS,
+    ExecutorKind.ASYNC: MOST_COROUTINES,
+    ExecutorKind.PROCESS: MOST_CHILDREN,
+}
 
 _PLACES = {ExecutorKind.THREAD: "slots", ExecutorKind.ASYNC: "tasks", ExecutorKind.PROCESS: "child processes"}
 

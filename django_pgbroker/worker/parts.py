@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from django_pgbroker.domain.records import ClaimedJob
+from django_pgbroker.domain.records import ClaimedJob, Orders
 from django_pgbroker.runtime.listener import Listener, make_listener
 from django_pgbroker.runtime.stopping import Stopping
 from django_pgbroker.worker.async_executor import AsyncExecutor
@@ -12,6 +12,7 @@ from django_pgbroker.worker.handler_heartbeats import HandlerHeartbeats
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lease_keeper import LeaseKeeper
 from django_pgbroker.worker.lease_trust import LeaseTrust, LeaseWatchdog
+from django_pgbroker.worker.local_orders import LocalOrders
 from django_pgbroker.worker.mailbox import Mailbox
 from django_pgbroker.worker.news import News
 from django_pgbroker.worker.options import WorkerOptions
@@ -69,6 +70,7 @@ class Parts:
             job_types=session.directory.job_types,
             beat_now=self._beat_now,
             look_now=self._look_now,
+            note_orders=self._note_orders,
         )
         self.keeper = self._make_keeper(session, options, shared, callbacks)
         link = WorkerLink(
@@ -91,6 +93,7 @@ class Parts:
             deliver=shared.mailbox.put,
         )
         self.stations: Stations = make_stations(session, options, self.pools)
+        self.orders = LocalOrders(session.lanes, self.stations, self.pools, shared.holdings, self._beat_now)
         self.overseer = Overseer(
             self.pools,
             shared.stops,
@@ -123,6 +126,7 @@ class Parts:
             heartbeat_seconds=settings.heartbeat_seconds,
             held=lambda: shared.heartbeats.leave_out_stalled(shared.holdings.claims),
             running_ids=self._running_ids,
+            capacity=self._capacity,
             on_lost=self.news.note_lost,
             on_cancelled=self.news.note_cancelled,
             on_orders=self.news.obey,
@@ -137,8 +141,14 @@ class Parts:
     def _look_now(self) -> None:
         self.overseer.look_now()
 
+    def _note_orders(self, orders: Orders) -> bool:
+        return self.orders.note(orders)
+
     def _running_ids(self) -> set[int]:
         return self.pools.running_ids()
+
+    def _capacity(self) -> int:
+        return self.pools.capacity
 
     def start(self) -> None:
         """Start the threads and the child processes."""

@@ -178,6 +178,7 @@ class SingleRun:
             lease_seconds=settings.lease_seconds,
             heartbeat_seconds=settings.heartbeat_seconds,
             held=lambda: self._holdings.claims,
+            capacity=lambda: 1,
             running_ids=lambda: {claim.id},
             on_lost=self._holdings.note_lost,
             on_cancelled=lambda token: self._stop_gently(token, Stop(StopKind.CANCELLED, "cancelled while it ran")),

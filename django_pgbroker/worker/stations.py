@@ -10,7 +10,7 @@ from django_pgbroker.worker.drain import hand_back_waiting
 from django_pgbroker.worker.fetcher import Fetcher
 from django_pgbroker.worker.holdings import Holdings
 from django_pgbroker.worker.lane import Lane, Look
-from django_pgbroker.worker.options import WorkerOptions
+from django_pgbroker.worker.options import MOST_PLACES, WorkerOptions
 from django_pgbroker.worker.pools.pool import Pool
 from django_pgbroker.worker.pools.pools import Pools
 from django_pgbroker.worker.session import Session
@@ -64,6 +64,18 @@ class Stations:
     def __iter__(self) -> Iterator[Station]:
         """Each station."""
         return iter(self._stations.values())
+
+    def resize(self, concurrency: int) -> int:
+        """Have the first pool run so many handlers at once: threads, where there are none tasks, else child processes.
+
+        Returns:
+            How many it runs, which may be fewer.
+        """
+        kind, station = next(iter(self._stations.items()))
+        capacity = min(concurrency, MOST_PLACES[kind])
+        station.pool.resize(capacity)
+        station.fetcher.resize(capacity)
+        return capacity
 
     def has_room(self, holdings: Holdings, found: Sequence[Found]) -> bool:
         """Whether a claim for some pool is worth a statement."""

@@ -122,7 +122,7 @@ class Worker:
         self._session = session
         self._parts = parts = Parts(session, self.options, self._shared, callbacks)
         self._keeper, self._pools, self._stations = parts.keeper, parts.pools, parts.stations
-        self._trust, self._drain = parts.trust, parts.drain
+        self._trust, self._drain, self._orders = parts.trust, parts.drain, parts.orders
         self.vitals.attach(session.worker_id, parts.keeper, parts.pools.running_ids)
         protect_forks()
         parts.start()
@@ -145,7 +145,7 @@ class Worker:
             return False
         if self.stopping.drain.is_set():
             return True
-        if not self.options.until_empty or not all(lane.is_empty for lane in session.lanes):
+        if not self.options.until_empty or not all(lane.is_empty or lane.is_paused for lane in session.lanes):
             return False
         try:
             if session.has_unfinished_work():
@@ -162,6 +162,7 @@ class Worker:
         self.vitals.note_move()
         verdicts, wakes = self._mailbox.read(self._patience())
         self._holdings.accept(verdicts)
+        self._orders.carry_out()
         for wake in wakes:
             self._wake(session, wake)
         self._stations.measure(verdicts, self._holdings)
@@ -287,7 +288,7 @@ class Worker:
         """Whether a claim may begin: not where others may have it, nor while its handler would find no database."""
         if self._outage.is_on or self._keeper.is_trust_over or self._holdings.is_lost(claim.lease_token):
             return False
-        return self._recycling.may_begin()
+        return self._orders.may_begin(claim) and self._recycling.may_begin()
 
     # -------------------------------------------------------------------------------------------- wakes
 

@@ -30,7 +30,7 @@ def test_a_worker_that_missed_five_heartbeats_is_marked_as_lost_and_others_are_n
 def test_a_worker_that_is_just_beating_is_left_alone(gateway, rival, rows):
     worker = rows.worker(silent_for=100)
     with rival.transaction():
-        beat_worker(rival, worker, running_count=0, wall_clock=0)
+        beat_worker(rival, worker, running_count=0, concurrency=1, wall_clock=0)
         assert mark_lost_workers(gateway, batch=10) == []
     assert mark_lost_workers(gateway, batch=10) == []
     assert stop_reason(rows, worker) is None
@@ -47,7 +47,7 @@ def test_a_worker_that_beat_after_the_snapshot_of_the_look_is_left_alone(gateway
 def test_a_worker_that_was_only_slow_takes_the_mark_off_by_its_next_heartbeat(gateway, rival, rows):
     worker = rows.worker(silent_for=100)
     mark_lost_workers(gateway, batch=10)
-    beat_worker(rival, worker, running_count=0, wall_clock=0)
+    beat_worker(rival, worker, running_count=0, concurrency=1, wall_clock=0)
     assert stop_reason(rows, worker) is None
 
 

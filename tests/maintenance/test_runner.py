@@ -64,7 +64,7 @@ BACKEND = "select pid from pg_stat_activity where application_name = 'pgbroker m
 
 
 def test_every_duty_has_a_lock_and_a_name_of_its_own():
-    assert len({duty_key(duty.name) for duty in DUTIES}) == len(DUTIES) == 10
+    assert len({duty_key(duty.name) for duty in DUTIES}) == len(DUTIES) == 11
     assert set(SCHEDULER_DUTIES) | set(REAPER_DUTIES) == set(DUTIES)
 
 

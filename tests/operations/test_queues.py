@@ -1,14 +1,19 @@
 """Pausing and resuming a queue, with its audit entry in the same transaction."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db import connection, transaction
 
 from django_pgbroker import InvalidName, InvalidOption, UnknownQueue, pause_queue, resume_queue
+from django_pgbroker.domain.errors import NotPermitted
 from django_pgbroker.models import AuditEntry, Queue
 from tests.factories import ArchivedJobFactory, ExecutionFactory, JobFactory, QueueFactory
+from tests.maintenance.waiting import wait_until
+from tests.operations.beside import beside
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/queues.md"
 
@@ -45,13 +50,108 @@ def test_resuming_records_the_pause_it_ends(queue):
     assert entry.after == {"paused_at": None}
 
 
-def test_a_second_pause_changes_nothing_and_is_not_audited(queue):
+def test_a_second_pause_in_the_same_way_changes_nothing_and_is_not_audited(queue):
     pause_queue("receipts", actor="ada")
     first = Queue.objects.get(name="receipts").paused_at
 
     assert pause_queue("receipts", actor="grace") is False
     assert Queue.objects.get(name="receipts").paused_at == first
     assert AuditEntry.objects.count() == 1
+
+
+def test_a_second_pause_with_another_reason_or_end_takes_the_place_of_the_first_one(queue):
+    until = datetime.now(UTC) + timedelta(hours=3)
+    pause_queue("receipts", actor="ada", reason="the printer burns", until=until)
+    first = Queue.objects.get(name="receipts")
+    assert first.resume_at == until
+
+    assert pause_queue("receipts", actor="ada", reason="the printer burns", until=until) is False
+    assert pause_queue("receipts", actor="grace", reason="and the office") is True
+
+    queue.refresh_from_db()
+    assert (queue.paused_at, queue.paused_by, queue.pause_reason) == (first.paused_at, "grace", "and the office")
+    assert queue.resume_at is None, "grace did not say that it ends"
+    entry = AuditEntry.objects.latest("id")
+    assert (entry.before["paused_by"], entry.before["pause_reason"]) == ("ada", "the printer burns")
+    assert datetime.fromisoformat(entry.before["resume_at"]) == until
+    assert (entry.after["paused_by"], entry.after["pause_reason"]) == ("grace", "and the office")
+    assert entry.after["resume_at"] is None
+    assert AuditEntry.objects.count() == 2
+
+
+@pytest.mark.parametrize("until", [timedelta(minutes=5), 300, 300.0])
+def test_a_pause_may_end_after_a_span(queue, until):
+    pause_queue("receipts", actor="ada", until=until)
+    queue.refresh_from_db()
+    assert queue.resume_at - queue.paused_at == timedelta(minutes=5)
+    assert AuditEntry.objects.get().after["resume_at"]
+
+
+def test_a_span_gives_a_pause_without_an_end_one(queue):
+    pause_queue("receipts", actor="ada")
+    assert pause_queue("receipts", actor="ada", until=60) is True
+    queue.refresh_from_db()
+    assert queue.resume_at is not None
+    assert resume_queue("receipts", actor="ada") is True
+    queue.refresh_from_db()
+    assert queue.resume_at is None
+
+
+@pytest.mark.parametrize(
+    "until", [0, -1, "tomorrow", True, datetime(2001, 1, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC)]
+)
+def test_an_end_that_is_over_or_none_is_refused(queue, until):
+    with pytest.raises(InvalidOption, match="until"):
+        pause_queue("receipts", actor="ada", until=until)
+    assert not Queue.objects.filter(paused_at__isnull=False).exists()
+
+
+@pytest.mark.parametrize("verb", [pause_queue, resume_queue])
+def test_who_may_not_changes_nothing_and_leaves_no_entry(queue, verb):
+    if verb is resume_queue:
+        pause_queue("receipts", actor="ada")
+    before = AuditEntry.objects.count()
+    for user in (User.objects.create_user("eve"), AnonymousUser()):
+        with pytest.raises(NotPermitted, match=r"'django_pgbroker\.pause_queue'"):
+            verb("receipts", actor=user)
+    queue.refresh_from_db()
+    assert queue.is_paused is (verb is resume_queue)
+    assert AuditEntry.objects.count() == before
+
+
+def test_who_has_the_permission_may_and_is_named(queue):
+    ada = User.objects.create_user("ada")
+    ada.user_permissions.add(Permission.objects.get(codename="pause_queue"))
+    ada = User.objects.get(pk=ada.pk)
+    assert pause_queue("receipts", actor=ada) is True
+    assert resume_queue("receipts", actor=ada) is True
+    assert set(AuditEntry.objects.values_list("actor", flat=True)) == {"ada"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_resume_beside_a_pause_that_is_not_committed_finds_nothing_to_resume(observer, second_alias):
+    QueueFactory(name="receipts")
+    with transaction.atomic():
+        assert pause_queue("receipts", actor="ada") is True
+        assert resume_queue("receipts", actor="grace", using=second_alias) is False
+    assert Queue.objects.get(name="receipts").is_paused
+    assert AuditEntry.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_resume_that_meets_a_pause_ends_it_and_the_audit_tells_both_in_order(observer):
+    QueueFactory(name="receipts")
+    assert pause_queue("receipts", actor="ada", reason="fire") is True
+    with beside(lambda: resume_queue("receipts", actor="grace")) as (rival, answers), transaction.atomic():
+        pause_queue("receipts", actor="ada", reason="smoke")
+        rival.start()
+        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%queue.resume%'"
+        wait_until(lambda: observer.value(waiting), "the rival waits for the row")
+    assert answers == [True]
+    assert not Queue.objects.get(name="receipts").is_paused
+    entries = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
+    assert entries == ["queue.pause", "queue.pause", "queue.resume"]
+    assert AuditEntry.objects.latest("id").before["pause_reason"] == "smoke"
 
 
 def test_resuming_a_queue_that_runs_changes_nothing_and_is_not_audited(queue):

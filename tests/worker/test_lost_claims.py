@@ -78,8 +78,8 @@ def test_the_keeper_tells_which_claim_is_lost_not_only_which_job(declare, gatewa
     [new] = claim_jobs(rival, **wanted)
     keeper = LeaseKeeper(
         "default", 1, "test", lease_seconds=60, heartbeat_seconds=12, held=lambda: [old], running_ids=set,
-        on_lost=lambda *claim: told.append(claim), on_cancelled=told.append, on_orders=lambda orders: None,
-        clock=DatabaseClock(),
+        capacity=lambda: 1, on_lost=lambda *claim: told.append(claim), on_cancelled=told.append,
+        on_orders=lambda orders: None, clock=DatabaseClock(),
     )  # fmt: skip
     keeper.start()
     wait_until(lambda: told, "the keeper has renewed")

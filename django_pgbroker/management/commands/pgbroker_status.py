@@ -36,9 +36,10 @@ _WATCH_SECONDS = 2.0
 JSON_HELP = """
 --json prints one object, times in seconds, unknown figures as null (100001: more than 100,000):
   queues         list, longest wait first: name, oldest_pending_seconds, pending, running, scheduled, parked, blocked,
-                 sampled_seconds_ago, is_stale, is_paused, paused_at, paused_by, pause_reason
+                 sampled_seconds_ago, is_stale, is_paused, paused_at, paused_by, pause_reason, resume_at,
+                 ageing_seconds
   workers        list: id, name, presence (alive, draining, lost), heartbeat_seconds_ago, queues, concurrency, running,
-                 hostname, process_id, version, started_seconds_ago
+                 hostname, process_id, version, started_seconds_ago, ordered_concurrency, paused_queues
   unknown_types  list: name, waiting (among the first jobs of each queue)
 
 The text is columns parted by two spaces or more (awk -F '  +'). The exit status is 0 whenever the database answered.

@@ -41,7 +41,7 @@ _TO_OTHERS, _TO_QUEUE = b"o", b"q"
 
 
 class ChildPool:
-    """A fixed number of child processes over one backlog; a thread of the worker talks to them all.
+    """A number of child processes over one backlog; a thread of the worker talks to them all.
 
     Args:
         capacity: how many children there are.
@@ -98,6 +98,11 @@ class ChildPool:
         self._selector.register(self._bell_end, selectors.EVENT_READ, None)
         self._thread.start()
         self._nursery.is_first_over.wait(_START_SECONDS)
+
+    def resize(self, capacity: int) -> None:
+        """Have the thread start or dismiss children."""
+        self.capacity = self._nursery.capacity = capacity
+        self._ring()
 
     def give(self, claims: Sequence[ClaimedJob]) -> None:
         """Add claims to the backlog."""
@@ -257,7 +262,9 @@ class ChildPool:
         """Share the backlog among the children that run short."""
         depth = min(max(int(_WORK_SECONDS / self._handler_seconds), 1), _MOST_HELD)
         short = [
-            each for each in self._children if each.is_ready and not each.is_retired and len(each.held) <= depth // 2
+            each
+            for each in self._children[: self.capacity]
+            if each.is_ready and not each.is_retired and len(each.held) <= depth // 2
         ]
         short.sort(key=lambda child: len(child.held))
         for position, child in enumerate(short):
@@ -287,7 +294,18 @@ class ChildPool:
             if child.process.poll() is not None:
                 self._hear(child)
                 self._bury(child)  # a program that it started may keep the socket open
+        self._dismiss_surplus()
         self._nursery.replenish()
+
+    def _dismiss_surplus(self) -> None:
+        """Let children go that are too many by now, those that run something when it has finished."""
+        for child in self._children[self.capacity :]:
+            if not child.held:
+                if child.is_ready:
+                    child.is_retired = True
+                    child.hang_up()
+            elif len(child.held) > 1 and not child.is_recalled:
+                child.recall(_TO_OTHERS)
 
     def _welcome(self, child: ChildProcess) -> None:
         child.page.set_clock(self._now())

@@ -88,6 +88,11 @@ class EventLoopPool:
         self._statements.start()
         self._home.start()
 
+    def resize(self, capacity: int) -> None:
+        """Let more handlers begin, or none until fewer run."""
+        self.capacity = capacity
+        self._ask()
+
     # -------------------------------------------------------------------------------------------- claims
 
     def give(self, claims: Sequence[ClaimedJob]) -> None:

@@ -28,7 +28,7 @@ class Nursery:
     """
 
     def __init__(self, capacity: int, brief: bytes, on_start: Callable[[ChildProcess], None]) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._brief = brief
         self._on_start = on_start
         self._pause = BackoffTimer(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
@@ -39,7 +39,7 @@ class Nursery:
 
     def replenish(self) -> None:
         """Start what is missing, unless the last ones have failed a moment ago."""
-        while len(self.children) < self._capacity and time.monotonic() >= self._start_at:
+        while len(self.children) < self.capacity and time.monotonic() >= self._start_at:
             try:
                 child = ChildProcess(self._brief)
             except OSError as error:

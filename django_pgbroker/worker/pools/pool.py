@@ -40,6 +40,9 @@ class Pool(Protocol):
     def start(self) -> None:
         """Make it ready to run claims."""
 
+    def resize(self, capacity: int) -> None:
+        """Run so many handlers at once from now on; what runs beyond that finishes, and nothing begins meanwhile."""
+
     def give(self, claims: Sequence[ClaimedJob]) -> None:
         """Add claims to the backlog; they begin in this order."""
 

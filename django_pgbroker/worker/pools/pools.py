@@ -45,6 +45,11 @@ class Pools:
         return set().union(*(pool.running_ids() for pool in self))
 
     @property
+    def capacity(self) -> int:
+        """How many handlers run at once at most."""
+        return sum(pool.capacity for pool in self)
+
+    @property
     def hung_count(self) -> int:
         """Abandoned handlers that have not ended."""
         return sum(pool.hung_count for pool in self)

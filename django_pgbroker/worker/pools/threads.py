@@ -25,7 +25,7 @@ class _Slot:
 
 
 class ThreadPool:
-    """A fixed number of daemon threads over one backlog, in claim order.
+    """A number of daemon threads over one backlog, in claim order.
 
     Args:
         capacity: how many handlers run at once.
@@ -48,7 +48,12 @@ class ThreadPool:
         self._bell: SimpleQueue[bool] = SimpleQueue()
         #: What runs, by token. Whoever takes an entry out has the say about this claim: its thread, or who abandons it.
         self._running: dict[int, tuple[ClaimedJob, float, _Slot]] = {}
-        self._threads = [self._make_thread(number) for number in range(capacity)]
+        #: By the numbers of their slots.
+        self._threads = {number: self._make_thread(number) for number in range(capacity)}
+        #: Held while threads come and go by ``resize``.
+        self._sizing = threading.Lock()
+        #: So many threads are to end, whichever come first: those that are idle, and those whose handler has ended.
+        self._surplus = 0
         self._abandoned: list[threading.Thread] = []
         self._statements = StatementCanceller()
 
@@ -58,8 +63,33 @@ class ThreadPool:
     def start(self) -> None:
         """Start the threads."""
         self._statements.start()
-        for thread in self._threads:
+        for thread in self._threads.values():
             thread.start()
+
+    def resize(self, capacity: int) -> None:
+        """Start threads, or have some end as soon as they have nothing to do; call it in one thread only."""
+        with self._sizing:
+            change, self.capacity = capacity - self.capacity, capacity
+            kept = min(self._surplus, max(change, 0))
+            self._surplus += max(-change, 0) - kept
+            numbers = set(range(capacity + self._surplus)) - self._threads.keys()
+            fresh = {number: self._make_thread(number) for number in sorted(numbers)[: max(change - kept, 0)]}
+            self._threads |= fresh
+            # one for each that is to go: no bell that was meant for a claim is missed then
+            bells = self._surplus
+        for thread in fresh.values():
+            thread.start()
+        for _ in range(bells):
+            self._bell.put(True)
+
+    def _may_leave(self, number: int) -> bool:
+        """Whether this thread is one too many, and then it ends now."""
+        with self._sizing:
+            if not self._surplus:
+                return False
+            self._surplus -= 1
+            del self._threads[number]
+            return True
 
     def give(self, claims: Sequence[ClaimedJob]) -> None:
         """Add claims to the backlog."""
@@ -119,26 +149,26 @@ class ThreadPool:
     def close(self, timeout_seconds: float) -> None:
         """Ask the threads to end when the backlog is empty, and wait for idle ones to close their connections."""
         until = time.monotonic() + timeout_seconds
-        for _ in self._threads:
+        threads = list(self._threads.values())
+        for _ in threads:
             self._bell.put(False)
-        for thread in self._threads:
+        for thread in threads:
             thread.join(max(until - time.monotonic(), 0.0))
         self._statements.stop()
 
     def _work(self, slot: _Slot) -> None:
         backlog, running, region = self._backlog, self._running, slot.region
-        while True:
+        while not (self._surplus and self._may_leave(slot.number)):
             try:
                 claim = backlog.popleft()
             except IndexError:
                 if self._bell.get():
                     continue
-                connections.close_all()
-                return
+                break
             token = claim.lease_token
             running[token] = (claim, time.monotonic(), slot)
             verdict = self._execute(claim, region)
             if running.pop(token, None) is None:
-                connections.close_all()
-                return
+                break
             self._deliver(verdict)
+        connections.close_all()
