@@ -176,8 +176,9 @@ def test_jobs_that_may_be_left_in_the_old_order_are_told(mail, rival, monkeypatc
     assert mail.ageing_seconds == 10
 
 
-def test_a_number_that_no_ageing_can_be_is_an_error(mail):
-    ran = queues("set", "mail", "--ageing", "-1")
+@pytest.mark.parametrize("trial", [[], ["--dry-run"]], ids=["act", "trial"])
+def test_a_number_that_no_ageing_can_be_is_an_error(mail, trial):
+    ran = queues("set", "mail", "--ageing", "-1", *trial)
     assert (ran.status, ran.error[:44]) == (1, "ageing_seconds must be a whole number from 0")
 
 

@@ -22,7 +22,13 @@ from django_pgbroker.operations.actors import read_actor
 from django_pgbroker.operations.job_verbs import purge_queue
 from django_pgbroker.operations.overview import QueueOverview, describe_count, list_queues
 from django_pgbroker.operations.permissions import require
-from django_pgbroker.operations.queues import QueueChange, pause_queue, resume_queue, set_queue
+from django_pgbroker.operations.queues import (
+    QueueChange,
+    pause_queue,
+    read_ageing,
+    resume_queue,
+    set_queue,
+)
 
 _HEAD = (
     "queue",
@@ -129,6 +135,7 @@ manage.py pgbroker_queues purge mial --dry-run
         asking: dict[str, Any] = {**self.read_asking(options)}
         if options.dry_run:
             require(read_actor(asking["actor"], "command", options.reason), verbs.SET_QUEUE, queue=options.queue)
+            read_ageing(options.ageing)
             queue = _find(options)
             change = QueueChange(queue.ageing_seconds != options.ageing, 0, is_complete=False)
         else:
