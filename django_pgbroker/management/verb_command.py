@@ -119,7 +119,7 @@ class VerbCommand(BrokerCommand):
 def _find_user(username: str) -> Person:
     users = get_user_model()
     try:
-        found: Person = users._default_manager.get_by_natural_key(username)
+        found: Person = users._default_manager.get(**{users.USERNAME_FIELD: username})
     except users.DoesNotExist:
         raise CommandError(
             f"--as: there is no user {username!r}. Leave --as out to act as the system", returncode=ExitCode.ERROR
