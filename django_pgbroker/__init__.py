@@ -15,6 +15,7 @@ from django_pgbroker.domain.errors import (
     NotPermitted,
     PayloadTooLarge,
     PgbrokerError,
+    QueueNotServed,
     ResultNotStored,
     UnknownJobType,
     UnknownQueue,
@@ -44,7 +45,14 @@ from django_pgbroker.operations.job_verbs import (
     run_jobs_now,
     set_job_priorities,
 )
-from django_pgbroker.operations.queues import pause_queue, resume_queue
+from django_pgbroker.operations.queues import QueueChange, pause_queue, resume_queue, set_queue
+from django_pgbroker.operations.workers import (
+    drain_worker,
+    pause_queue_on_worker,
+    resize_worker,
+    resume_queue_on_worker,
+    stop_worker,
+)
 from django_pgbroker.store.errors import BrokerDatabaseError, EnqueueConflict
 from django_pgbroker.worker.context import JobContext, current_job
 
@@ -73,6 +81,8 @@ __all__ = [
     "NotPermitted",
     "PayloadTooLarge",
     "PgbrokerError",
+    "QueueChange",
+    "QueueNotServed",
     "Refusal",
     "RefusalKind",
     "ResultNotStored",
@@ -91,17 +101,23 @@ __all__ = [
     "clone_job",
     "current_job",
     "discard_jobs",
+    "drain_worker",
     "edit_job",
     "enqueue",
     "job",
     "move_jobs",
     "pause_queue",
+    "pause_queue_on_worker",
     "postpone_jobs",
     "purge_queue",
     "redrive_jobs",
     "release_jobs",
+    "resize_worker",
     "resume_queue",
+    "resume_queue_on_worker",
     "retry_jobs",
     "run_jobs_now",
     "set_job_priorities",
+    "set_queue",
+    "stop_worker",
 ]

@@ -18,8 +18,9 @@ LOCKS = Path(__file__).parent.parent / ".tools"
 SLOW = {
     "bench", "browser", "cases", "drills", "example", "histories", "migrations", "pooler", "scenarios", "shell",
     "versions",
-    "management/test_processes.py", "worker/test_b063_time_outs.py", "worker/test_child_stops.py",
-    "worker/test_children.py", "worker/test_event_loop_stops.py", "worker/test_recycling.py", "worker/test_renewals.py",
+    "management/test_exits.py", "management/test_processes.py", "management/test_status_watch.py",
+    "worker/test_b063_time_outs.py", "worker/test_child_stops.py", "worker/test_children.py",
+    "worker/test_event_loop_stops.py", "worker/test_recycling.py", "worker/test_renewals.py",
 }  # fmt: skip
 
 

@@ -129,6 +129,12 @@ class WorkerNotFound(PgbrokerError):
     code = "worker_not_found"
 
 
+class QueueNotServed(InvalidOption):
+    """The worker does not serve this queue; the message names those that it does."""
+
+    code = "queue_not_served"
+
+
 class JobNotFinished(PgbrokerError):
     """The result was asked for while the job still waits or runs."""
 

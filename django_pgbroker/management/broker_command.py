@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connections
 
 from django_pgbroker.conf import get_settings
-from django_pgbroker.domain.errors import NotPermitted, PgbrokerError
+from django_pgbroker.domain.errors import JobFinished, JobNotFound, NotPermitted, PgbrokerError, VerbRefused
 from django_pgbroker.domain.names import suggest
 from django_pgbroker.management.columns import make_printable
 from django_pgbroker.management.exit_codes import BROKEN_PIPE, EXIT_CODES_HELP, INTERRUPTED, ExitCode
@@ -83,13 +83,15 @@ class BrokerCommand(BaseCommand):
             options["database"] = _read_alias(options.get("database"))
             run(Namespace(**options))
         except NotPermitted as error:
-            raise CommandError(make_printable(str(error)), returncode=ExitCode.NOT_PERMITTED) from error
+            raise CommandError(_write_lines(error), returncode=ExitCode.NOT_PERMITTED) from error
+        except (JobNotFound, JobFinished, VerbRefused) as error:
+            raise CommandError(_write_lines(error), returncode=ExitCode.NOTHING) from error
         except PgbrokerError as error:
-            raise CommandError(make_printable(str(error))) from error
+            raise CommandError(_write_lines(error)) from error
         except Error as error:
             alias = options["database"]
             raise CommandError(
-                f"the database {alias!r} did not answer ({make_printable(str(error).strip())}). Is it up, and has "
+                f"the database {alias!r} did not answer ({_write_lines(error)}). Is it up, and has "
                 f"`manage.py migrate --database {alias}` been run?"
             ) from error
 
@@ -115,6 +117,11 @@ def _read_alias(given: str | None) -> str:
     if connections[alias].vendor != "postgresql":
         raise CommandError(f"--database: {alias!r} is {connections[alias].vendor}; jobs are stored in PostgreSQL only")
     return alias
+
+
+def _write_lines(error: Exception) -> str:
+    """The message with its own lines, and nothing else that a terminal would obey."""
+    return "\n".join(make_printable(line) for line in str(error).strip().split("\n"))
 
 
 def _write_epilog(examples: str) -> str:

@@ -8,7 +8,7 @@ from django.core.management.base import OutputWrapper
 from django_pgbroker.domain.durations import describe_seconds
 from django_pgbroker.domain.states import Outcome
 from django_pgbroker.management.audit_rows import AUDIT_HEAD, audit_row, encode_entry
-from django_pgbroker.management.job_rows import describe_state, encode_job
+from django_pgbroker.management.job_rows import describe_error, describe_state, encode_job
 from django_pgbroker.management.listing import write_facts, write_moment, write_rows
 from django_pgbroker.models import Execution, Job
 from django_pgbroker.operations.job_detail import JobDetail
@@ -61,7 +61,7 @@ def write_detail(out: OutputWrapper, detail: JobDetail) -> None:
     failed = next((each for each in detail.executions if each.traceback), None)
     if failed is not None:
         out.write("")
-        write_facts(out, [(f"traceback of attempt {failed.attempt}", failed.traceback)])
+        write_facts(out, [(f"traceback of attempt {failed.attempt}", failed.traceback.rstrip())])
     if detail.acts:
         out.write("\naudit, newest first")
         write_rows(out, AUDIT_HEAD, [audit_row(entry) for entry in detail.acts])
@@ -130,7 +130,7 @@ def _execution_row(execution: Execution) -> tuple[str, ...]:
         write_moment(execution.finished_at),
         "" if execution.run_microseconds is None else describe_seconds(execution.run_microseconds / 1_000_000),
         execution.worker.name if execution.worker else "",
-        ": ".join(part for part in (execution.error_class, execution.error_message) if part) or execution.reason or "",
+        describe_error(execution.error_class, execution.error_message) or execution.reason or "",
     )
 
 

@@ -28,7 +28,6 @@ def live_row(job: Job) -> tuple[str, ...]:
 
 def finished_row(job: Any) -> tuple[str, ...]:
     """A finished job, with the start of its error, as a line under ``FINISHED_HEAD``."""
-    error = ": ".join(part for part in (job.error_class, job.error_start) if part)
     return (
         str(job.pk),
         JobState(job.state).label,
@@ -38,9 +37,15 @@ def finished_row(job: Any) -> tuple[str, ...]:
         f"{job.attempt}/{job.max_attempts}",
         write_moment(job.created_at),
         write_moment(job.finished_at),
-        error,
+        describe_error(job.error_class, job.error_start),
         job.reason or "",
     )
+
+
+def describe_error(error_class: str | None, message: str | None) -> str:
+    """The class without its module, and the message."""
+    name = (error_class or "").rpartition(".")[2]
+    return ": ".join(part for part in (name, message) if part)
 
 
 def describe_state(job: Any) -> str:

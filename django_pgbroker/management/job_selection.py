@@ -6,7 +6,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
-from django_pgbroker.management.moments import MOMENT_HELP, place_in_past, read_moment
+from django_pgbroker.management.moments import place_in_past, read_moment
 from django_pgbroker.management.paging import read_id
 
 _TEXTS = ("queue", "type", "tenant", "error_class", "error")
@@ -17,7 +17,9 @@ FILTER_EXAMPLES = "--state dead --queue mail --error 'no such order' --finished-
 
 def add_filter_options(parser: CommandParser) -> None:
     """Declare the options of a filter: all that are given must hold."""
-    group = parser.add_argument_group("filter", "all that are given must hold")
+    group = parser.add_argument_group(
+        "filter", "All that are given must hold. WHEN is a span that has passed (2h), or a time (2026-11-30T07:00Z)."
+    )
     group.add_argument(
         "--state",
         action="append",
@@ -31,9 +33,9 @@ def add_filter_options(parser: CommandParser) -> None:
     group.add_argument("--error-class", metavar="CLASS", help="whose last error is of this class, with its module")
     group.add_argument("--error", metavar="TEXT", help="whose last error contains this text, in whatever case")
     for name in _TIMES:
-        verb, _, side = name.partition("_")
-        text = f"{verb} {side} then: {MOMENT_HELP} ago"
-        group.add_argument(f"--{name.replace('_', '-')}", type=read_moment, metavar="WHEN", help=text)
+        event, _, side = name.partition("_")
+        words = f"{'enqueued' if event == 'created' else 'ended'} {'then or later' if side == 'after' else 'earlier'}"
+        group.add_argument(f"--{name.replace('_', '-')}", type=read_moment, metavar="WHEN", help=words)
 
 
 def add_selection(parser: CommandParser) -> None:

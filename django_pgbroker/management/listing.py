@@ -13,7 +13,9 @@ from django_pgbroker.management.columns import align_columns, make_printable
 WIDEST_CELL = 60
 
 
-def write_rows(out: OutputWrapper, head: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "") -> None:
+def write_rows(
+    out: OutputWrapper, head: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "", *, is_whole: bool = False
+) -> None:
     """Print a table: columns on a terminal, else lines with tabs between the cells, and a head line in either.
 
     Args:
@@ -21,11 +23,12 @@ def write_rows(out: OutputWrapper, head: Sequence[str], rows: Sequence[Sequence[
         head: the names of the columns.
         rows: of printable or unprintable text.
         empty: what a terminal shows in place of no rows.
+        is_whole: whether a terminal shows long cells whole too.
     """
     if not out.isatty():
         lines = ["\t".join(map(make_printable, row)) for row in [head, *rows]]
     elif rows:
-        lines = align_columns(head, [[_shorten(cell) for cell in row] for row in rows])
+        lines = align_columns(head, rows if is_whole else [[_shorten(cell) for cell in row] for row in rows])
     else:
         lines = [empty] if empty else []
     if lines:
@@ -35,7 +38,8 @@ def write_rows(out: OutputWrapper, head: Sequence[str], rows: Sequence[Sequence[
 def write_facts(out: OutputWrapper, facts: Sequence[tuple[str, str]]) -> None:
     """Print names and values, one a line; a value of several lines stands indented below its name."""
     width = max(len(name) for name, _ in facts)
-    for name, text in facts:
+    for unsafe, text in facts:
+        name = make_printable(unsafe)
         lines = [make_printable(line) for line in text.split("\n")]
         if len(lines) == 1:
             out.write(f"{name.ljust(width)}  {lines[0]}" if out.isatty() else f"{name}\t{lines[0]}")

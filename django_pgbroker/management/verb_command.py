@@ -5,10 +5,8 @@ import pwd
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 
@@ -19,10 +17,9 @@ from django_pgbroker.management.broker_command import BrokerCommand
 from django_pgbroker.management.columns import make_printable
 from django_pgbroker.management.exit_codes import ExitCode
 from django_pgbroker.management.listing import write_json, write_rows
-from django_pgbroker.operations.job_changes import Asking
-
-#: So many ids stand in a sentence.
-_IDS_IN_WORDS = 10
+from django_pgbroker.management.report_words import Telling
+from django_pgbroker.operations.actors import Person
+from django_pgbroker.operations.job_changes import Asking, Matches
 
 
 class VerbCommand(BrokerCommand):
@@ -30,15 +27,16 @@ class VerbCommand(BrokerCommand):
 
     def add_verb_options(self, parser: CommandParser) -> None:
         """Declare what every verb takes."""
-        parser.add_argument(
+        group = parser.add_argument_group("who, why and how")
+        group.add_argument(
             "--as",
             dest="username",
             metavar="USER",
             help="act as this user of Django, whose permissions are checked (default: the system, which is trusted)",
         )
-        parser.add_argument("--reason", metavar="TEXT", help="why, for the audit; up to 200 characters")
-        parser.add_argument("--dry-run", action="store_true", help="tell what would happen, and change nothing")
-        parser.add_argument("--yes", action="store_true", help="do not ask before more than one object is changed")
+        group.add_argument("--reason", metavar="TEXT", help="why, for the audit; up to 200 characters")
+        group.add_argument("--dry-run", action="store_true", help="tell what would happen, and change nothing")
+        group.add_argument("--yes", action="store_true", help="do not ask before more than one object is changed")
         self.add_read_options(parser)
 
     def read_asking(self, options: Namespace) -> Asking:
@@ -58,15 +56,19 @@ class VerbCommand(BrokerCommand):
         is_many: bool,
         target: str | None = None,
         noun: str | None = None,
+        trial: Callable[[], VerbReport] | None = None,
+        matches: Callable[[], Matches] | None = None,
     ) -> None:
         """Try, ask and do a verb, as the options say, and print what came of it.
 
         Args:
             options: of the command line.
-            act: does it; called within a transaction that is rolled back first, where a trial is needed.
+            act: does it.
             is_many: whether more than one object may be meant, so that a person confirms the number.
             target: name of the object, where the report has no ids.
             noun: what is counted, where it is not the verb's subject.
+            trial: does it within a transaction that is rolled back; by default ``act``.
+            matches: counts, where the trial says that a job of the broker would do it.
 
         Raises:
             CommandError: nothing was changed, some were refused, or nobody confirmed.
@@ -80,98 +82,49 @@ class VerbCommand(BrokerCommand):
             )
         if asks or options.dry_run:
             with transaction.atomic(using=options.database):
-                report = act()
-                # what a trial did is undone, its announcements too
+                report = (trial or act)()
+                # its announcements are undone too
                 transaction.set_rollback(True, using=options.database)
+            counted = matches() if matches and report.background_job_id else None
+            telling = Telling(report, target, noun, is_trial=True, matches=counted)
             if options.dry_run:
-                self._print(report, options, target, noun)
+                self._print(telling, as_json=options.json)
                 return
-            if report.changed or report.background_job_id:
-                self._confirm(report, noun)
-        self._print(act(), options, target, noun)
+            if telling.is_something:
+                self._confirm(telling)
+        self._print(Telling(act(), target, noun), as_json=options.json)
 
-    def _confirm(self, report: VerbReport, noun: str | None) -> None:
+    def _confirm(self, telling: Telling) -> None:
         """Ask a person on the terminal; the question goes past ``stdout``, which may be a file."""
-        refused = f" ({report.refused:,} more would be refused)" if report.refused else ""
-        self.stderr.write(
-            f"This is for {_count(report, noun)}{refused}. {find_verb(report.verb).label}? [y/N] ", ending=""
-        )
+        label = find_verb(telling.report.verb).label
+        self.stderr.write(f"{telling.sentence} {label}? [y/N] ", lambda text: text, ending="")
         self.stderr.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise CommandError("not confirmed: nothing was changed", returncode=ExitCode.NOT_PERMITTED)
 
-    def _print(self, report: VerbReport, options: Namespace, target: str | None, noun: str | None) -> None:
-        sentence = _describe(report, is_trial=options.dry_run, target=target, noun=noun)
-        if options.json:
-            write_json(self.stdout, _as_json(report, is_trial=options.dry_run))
-        elif self.stdout.isatty():
-            self.stdout.write(sentence)
-            write_rows(self.stdout, ("id", "refused because"), [(str(r.job_id), r.why) for r in report.refusals])
-        else:
-            write_rows(self.stdout, ("object", "outcome", "why"), _outcome_rows(report, target, options.dry_run))
-        if not report.changed and not report.background_job_id:
-            raise CommandError(sentence, returncode=ExitCode.NOTHING)
-        if report.refused:
-            raise CommandError(sentence, returncode=ExitCode.IN_PART)
+    def _print(self, telling: Telling, *, as_json: bool) -> None:
+        if as_json:
+            write_json(self.stdout, telling.as_json())
+        elif not self.stdout.isatty():
+            write_rows(self.stdout, ("object", "outcome", "why"), telling.rows)
+        elif telling.code is ExitCode.DONE:
+            self.stdout.write(telling.sentence)
+        elif telling.report.refusals:
+            refused = [(str(refusal.job_id), refusal.why) for refusal in telling.report.refusals]
+            write_rows(self.stdout, ("refused", "because"), refused, is_whole=True)
+        if telling.code is not ExitCode.DONE:
+            raise CommandError(telling.sentence, returncode=telling.code)
 
 
-def _describe(report: VerbReport, *, is_trial: bool, target: str | None, noun: str | None) -> str:
-    done = find_verb(report.verb).done
-    if report.background_job_id and is_trial:
-        return f"{_count(report, noun).capitalize()} would be {done} by a job of the broker."
-    if report.background_job_id:
-        job_id = report.background_job_id
-        return (
-            f"Job {job_id} of the broker does it. Watch it: manage.py pgbroker_jobs show {job_id}. "
-            f"Stop it: manage.py pgbroker_jobs cancel {job_id}."
-        )
-    if not report.changed:
-        return f"Nothing was {done}" + (f": {report.refused:,} refused." if report.refused else ": nothing matched.")
-    named = ", ".join(map(str, report.ids[:_IDS_IN_WORDS])) + (", …" if report.changed > _IDS_IN_WORDS else "")
-    named = named or make_printable(target or "")
-    sentence = f"{_count(report, noun)} {'would be ' if is_trial else ''}{done}{f': {named}' if named else ''}."
-    return sentence + (f" {report.refused:,} refused." if report.refused else "")
-
-
-def _count(report: VerbReport, noun: str | None) -> str:
-    each = noun or find_verb(report.verb).subject
-    if report.background_job_id and not report.changed:
-        return f"more {each}s than are done at once"
-    return f"{report.changed:,} {each}{'' if report.changed == 1 else 's'}"
-
-
-def _as_json(report: VerbReport, *, is_trial: bool) -> dict[str, Any]:
-    return {
-        "verb": report.verb,
-        "is_dry_run": is_trial,
-        "changed": report.changed,
-        "ids": list(report.ids),
-        "refused": report.refused,
-        "refusals": [{"id": refusal.job_id, "why": refusal.why} for refusal in report.refusals],
-        "background_job_id": None if is_trial else report.background_job_id,
-        "needs_background": report.background_job_id is not None,
-    }
-
-
-def _outcome_rows(report: VerbReport, target: str | None, is_trial: bool) -> list[tuple[str, str, str]]:
-    changed = "would change" if is_trial else "changed"
-    if report.background_job_id:
-        rows = [("" if is_trial else str(report.background_job_id), "background", "a job of the broker does it")]
-    elif report.ids or not report.changed:
-        rows = [(str(each), changed, "") for each in report.ids]
-    else:
-        rows = [(target or "", changed, "")]
-    return rows + [(str(refusal.job_id), "refused", refusal.why) for refusal in report.refusals]
-
-
-def _find_user(username: str) -> AbstractBaseUser:
+def _find_user(username: str) -> Person:
     users = get_user_model()
     try:
-        return users._default_manager.get_by_natural_key(username)
+        found: Person = users._default_manager.get(**{users.USERNAME_FIELD: username})
     except users.DoesNotExist:
         raise CommandError(
             f"--as: there is no user {username!r}. Leave --as out to act as the system", returncode=ExitCode.ERROR
         ) from None
+    return found
 
 
 def _name_system() -> str:

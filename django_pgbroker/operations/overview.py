@@ -1,4 +1,4 @@
-"""How the broker stands right now: queues, workers, unknown job types. Read by ``pgbroker_status`` and the screens."""
+"""How the broker stands right now: queues, workers, unknown job types. Read by commands and screens."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,6 +42,8 @@ class QueueOverview:
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    resume_at: datetime | None
+    ageing_seconds: int
 
     @property
     def is_paused(self) -> bool:
@@ -69,6 +71,8 @@ class WorkerOverview:
     process_id: int
     version: str
     started_seconds_ago: float
+    ordered_concurrency: int | None
+    paused_queues: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,8 @@ def read_overview(using: str | None = None) -> Overview:
     database = using or get_settings().database
     unknown = find_unknown_types(open_caller_gateway(database), UNKNOWN_TYPES_BATCH)
     return Overview(
-        queues=tuple(_read_queues(database)),
-        workers=tuple(_read_workers(database)),
+        queues=tuple(list_queues(database)),
+        workers=tuple(list_workers(database)),
         unknown_types=tuple(UnknownType(row.name, row.waiting) for row in unknown),
     )
 
@@ -128,7 +132,12 @@ def presence_of(worker: Worker, read_at: datetime) -> Presence:
     )
 
 
-def _read_queues(database: str) -> list[QueueOverview]:
+def list_queues(database: str) -> list[QueueOverview]:
+    """All queues, the longest wait first.
+
+    Raises:
+        django.db.DatabaseError: the database is away, or the broker's migrations have not run there.
+    """
     queues = Queue.objects.using(database).annotate(read_at=Clock())
     return [
         QueueOverview(
@@ -143,12 +152,19 @@ def _read_queues(database: str) -> list[QueueOverview]:
             paused_at=queue.paused_at,
             paused_by=queue.paused_by,
             pause_reason=queue.pause_reason,
+            resume_at=queue.resume_at,
+            ageing_seconds=queue.ageing_seconds,
         )
         for queue in queues.order_by(F("oldest_pending_at").asc(nulls_last=True), "name")
     ]
 
 
-def _read_workers(database: str) -> list[WorkerOverview]:
+def list_workers(database: str) -> list[WorkerOverview]:
+    """The workers that have not stopped or were found dead lately, by id; ``WORKER_LIMIT`` at most.
+
+    Raises:
+        django.db.DatabaseError: the database is away, or the broker's migrations have not run there.
+    """
     lately_lost = Q(stop_reason=Presence.LOST.value, stopped_at__gt=Clock() - LOST_SHOWN_FOR)
     shown = Worker.objects.using(database).filter(Q(stopped_at__isnull=True) | lately_lost)
     workers = shown.annotate(read_at=Clock()).order_by("id")
@@ -165,6 +181,8 @@ def _read_workers(database: str) -> list[WorkerOverview]:
             process_id=worker.process_id,
             version=worker.version,
             started_seconds_ago=_seconds_between(worker.started_at, worker.read_at) or 0.0,
+            ordered_concurrency=worker.ordered_concurrency,
+            paused_queues=tuple(worker.paused_queues),
         )
         for worker in workers[:WORKER_LIMIT]
     ]

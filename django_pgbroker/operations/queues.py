@@ -121,7 +121,7 @@ def set_queue(
         NotPermitted: the user may not do this.
         BrokerDatabaseError: the database refused; batches that were committed stay.
     """
-    seconds = read_whole("ageing_seconds", ageing_seconds, 0, LONGEST_AGEING_SECONDS)
+    seconds = read_ageing(ageing_seconds)
     acting = read_actor(actor, source, reason)
 
     def change(gateway: CallerGateway, acting: Actor) -> bool:
@@ -138,6 +138,15 @@ def set_queue(
     if moved:
         _announce(queue, using)
     return QueueChange(is_changed, moved, is_complete)
+
+
+def read_ageing(value: object) -> int:
+    """The checked ageing of a queue, in seconds.
+
+    Raises:
+        InvalidOption: it is no whole number, or out of bounds.
+    """
+    return read_whole("ageing_seconds", value, 0, LONGEST_AGEING_SECONDS)
 
 
 def _change(

@@ -7,11 +7,10 @@ from django.db import DatabaseError, InterfaceError, transaction
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain import verbs
-from django_pgbroker.domain.errors import InvalidOption, WorkerNotFound
+from django_pgbroker.domain.errors import QueueNotServed, WorkerNotFound
 from django_pgbroker.domain.names import check_queue_name, suggest
 from django_pgbroker.domain.options import read_whole
 from django_pgbroker.domain.verbs import Verb
-from django_pgbroker.models import Worker
 from django_pgbroker.operations.actors import Acting, Actor, read_actor
 from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.permissions import require
@@ -109,7 +108,7 @@ def pause_queue_on_worker(
 
     Args:
         worker_id: as for ``drain_worker``, and so are the rest, the answer and the errors.
-        queue: one that it serves; another one is an ``InvalidOption`` that names those.
+        queue: one that it serves; another one is ``QueueNotServed``, an ``InvalidOption`` that names those.
         actor, reason, source, using: as for ``drain_worker``.
     """
     check_queue_name(queue)
@@ -152,9 +151,7 @@ def _order(
     gateway = open_caller_gateway(using or get_settings().database)
     try:
         with transaction.atomic(using=gateway.alias):
-            standing = hold_worker(gateway, worker_id)
-            if standing is None:
-                raise WorkerNotFound(_describe_missing(gateway, worker_id))
+            standing = _require_running(hold_worker(gateway, worker_id), worker_id)
             wanted = change(standing)
             if wanted == standing:
                 return False
@@ -165,23 +162,22 @@ def _order(
     return True
 
 
+def _require_running(standing: Standing | None, worker_id: int) -> Standing:
+    remedy = "every start is a new one: pgbroker_workers list shows those that run"
+    if standing is None:
+        raise WorkerNotFound(f"there is no worker {worker_id}; {remedy}")
+    if standing.end is not None:
+        raise WorkerNotFound(f"the worker {worker_id} ({standing.name}) has ended ({standing.end}); {remedy}")
+    return standing
+
+
 def _require_served(standing: Standing, queue: str) -> Standing:
     if queue not in standing.queues:
-        raise InvalidOption(
+        raise QueueNotServed(
             f"the worker {standing.name!r} does not serve the queue {queue!r}, but: "
             f"{', '.join(sorted(standing.queues))}. {suggest(queue, standing.queues)}".rstrip()
         )
     return standing
-
-
-def _describe_missing(gateway: CallerGateway, worker_id: int) -> str:
-    stopped = Worker.objects.using(gateway.alias).filter(pk=worker_id).first()
-    what = (
-        f"there is no worker {worker_id}"
-        if stopped is None
-        else f"the worker {worker_id} ({stopped.name}) has ended ({stopped.stop_reason or 'stopped'})"
-    )
-    return f"{what}; every start is a new one: pgbroker_workers list shows those that run"
 
 
 def _audit(  # noqa: PLR0917

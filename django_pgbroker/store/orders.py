@@ -13,6 +13,7 @@ class Standing:
 
     Args:
         name: of the worker.
+        end: why it has ended; None while it runs.
         queues: that it serves.
         drain: whether it is to finish what runs.
         stop: whether it is to stop at once.
@@ -21,6 +22,7 @@ class Standing:
     """
 
     name: str
+    end: str | None
     queues: tuple[str, ...]
     drain: bool
     stop: bool
@@ -29,7 +31,7 @@ class Standing:
 
 
 def hold_worker(gateway: CallerGateway, worker_id: int) -> Standing | None:
-    """Keep the row of a worker that runs until the transaction ends; None where there is none.
+    """Keep the row of a worker until the transaction ends; None where there is none.
 
     Raises:
         django.db.DatabaseError: as the server answered.
@@ -37,8 +39,8 @@ def hold_worker(gateway: CallerGateway, worker_id: int) -> Standing | None:
     rows = gateway.fetch_guarded("hold_worker", {"worker_id": worker_id})
     if not rows:
         return None
-    name, queues, drain, stop, ordered, paused = rows[0]
-    return Standing(name, _read(queues), drain, stop, ordered, _read(paused))
+    name, end, queues, drain, stop, ordered, paused = rows[0]
+    return Standing(name, end, _read(queues), drain, stop, ordered, _read(paused))
 
 
 def order_worker(gateway: CallerGateway, worker_id: int, wanted: Standing) -> None:

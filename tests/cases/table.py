@@ -302,16 +302,21 @@ CASES: dict[str, Case] = {
     "B080": Case("a duplicate resets a running job", waits_for=UNIQUENESS),
     "B081": Case(
         "scripts in arguments",
-        ("admin/test_escaping.py::test_hostile_text_adds_no_element_no_attribute_and_no_link",),
-        OPERATOR,
+        (
+            "admin/test_escaping.py::test_hostile_text_adds_no_element_no_attribute_and_no_link",
+            "admin/test_argument_pages.py::test_hostile_arguments_stay_text_in_the_fields",
+            "browser/test_verbs.py::test_text_that_looks_like_code_stays_text",
+        ),
     ),
     "B082": Case(
         "who may only view acts",
         (
             "admin/test_permissions.py::test_the_view_permission_of_a_model_opens_its_list_and_its_details",
             "admin/test_permissions.py::test_holders_of_every_permission_of_a_model_still_change_nothing",
+            "admin/test_verb_permissions.py::test_staff_with_all_permissions_but_the_verbs_may_not",
+            "admin/test_verb_permissions.py::test_an_action_of_view_only_staff_changes_nothing",
         ),
-        f"{OPERATOR}, {TENANCY}",
+        TENANCY,
     ),
     "B083": Case(
         "quotes in names",
@@ -355,8 +360,13 @@ CASES: dict[str, Case] = {
     "B087": Case("a tenant survives on a pooled connection", waits_for=f"{TENANCY}, PgBouncer"),
     "B088": Case(
         "raw fields are edited in the admin",
-        ("admin/test_permissions.py::test_a_superuser_changes_nothing_either",),
-        f"{OPERATOR}, {TENANCY}",
+        (
+            "admin/test_permissions.py::test_a_superuser_changes_nothing_either",
+            "admin/test_verb_pages.py::test_raw_columns_sent_along_are_ignored",
+            "admin/test_verb_pages.py::test_a_verb_that_the_state_does_not_allow_is_refused_in_words",
+            "admin/test_verb_pages.py::test_a_job_tells_on_its_page_who_did_what_to_it",
+        ),
+        TENANCY,
     ),
     "B089": Case("one tenant blocks all others", waits_for="fair queues"),
     "B090": Case(

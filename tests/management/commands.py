@@ -9,7 +9,9 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
 
+from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import AuditEntry
+from tests import factories
 
 #: What stored names may be like, and what no terminal may obey.
 HOSTILE = [
@@ -73,3 +75,34 @@ def audit(**fields: Any) -> Any:
 
 def has_control_characters(text: str) -> bool:
     return bool(re.search(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]", text))
+
+
+def jobs(*arguments: str, terminal: bool = False) -> Ran:
+    """Run ``pgbroker_jobs``."""
+    return run("pgbroker_jobs", *arguments, terminal=terminal)
+
+
+def make(state: JobState, **fields: Any) -> Any:
+    """A job in this state, live or finished."""
+    if state is JobState.DEAD:
+        return factories.ArchivedJobFactory(dead=True, **fields)
+    if state.is_finished:
+        return factories.ArchivedJobFactory(state=state, **fields)
+    if state is JobState.RUNNING:
+        return factories.JobFactory(running=True, **fields)
+    return factories.JobFactory(state=state, **fields)
+
+
+class Typed:
+    """A terminal on which somebody typed."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        return self._text
+
+    read = readline

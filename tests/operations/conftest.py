@@ -11,6 +11,8 @@ from django_pgbroker.registry import registry
 from django_pgbroker.runtime.connections import open_connection
 from operations import jobs
 
+__all__ = ["rival"]
+
 
 @pytest.fixture(autouse=True)
 def known_job_types() -> Iterator[None]:

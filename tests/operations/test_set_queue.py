@@ -14,6 +14,7 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import AuditEntry, Job, Queue
 from django_pgbroker.operations import reordering
 from django_pgbroker.operations.queues import set_queue
+from django_pgbroker.runtime.new_names import declare_names
 from operations import jobs
 from tests.factories import JobFactory, QueueFactory
 from tests.operations.beside import beside
@@ -154,6 +155,16 @@ def test_in_the_callers_transaction_all_of_it_is_the_callers(queue):
     assert Queue.objects.get(name="mail").ageing_seconds == 60
     assert Job.objects.get(pk=job.pk).claim_order == job.claim_order
     assert audited() == []
+
+
+def test_what_the_settings_declare_is_for_a_new_row_and_undoes_no_change(settings):
+    set_queue("mail", ageing_seconds=10, actor="ada")
+    settings.PGBROKER = {"QUEUES": {"mail": {"ageing_seconds": 5}, "fresh": {"ageing_seconds": 5}, "default": {}}}
+    for name in ("mail", "fresh"):
+        jobs.add.using(queue=name, priority=50).enqueue(1)
+        declare_names("default", queues=[name])
+    found = Queue.objects.filter(name__in=["mail", "fresh"]).values_list("name", "ageing_seconds")
+    assert dict(found) == {"mail": 10, "fresh": 5}
 
 
 @pytest.mark.parametrize("seconds", [-1, 1_000_001, 1.5, "10", None, True])

@@ -225,3 +225,22 @@ def test_a_memory_limit_that_leaves_no_room_for_a_job_is_a_start_that_fails(make
 
     assert "PGBROKER['CHILD_MEMORY_LIMIT_MB'] is 1, which a child process fills" in caplog.text
     assert [claim.id for claim in trial.pool.take_back()] == [1]
+
+
+def test_a_pool_starts_more_children_and_lets_surplus_ones_finish_and_go(make_trial, tmp_path):
+    trial = make_trial(1)
+    gate = tmp_path / "gate"
+    trial.give("slow", 1, 2, 3, 4, path=str(trial.path), gate=str(gate))
+    trial.wait_until_begun(1)
+    trial.pool.resize(3)
+    trial.wait_until_begun(1, 2, 3)
+    assert len(trial.pids()) == 3
+
+    trial.pool.resize(1)
+    gate.touch()
+    verdicts = trial.take(4)
+    assert sorted(verdict.job_id for verdict in verdicts) == [1, 2, 3, 4]
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.COMPLETED}
+    wait_until(lambda: len(trial.pids()) == 1, "two children have gone")
+    assert set(trial.noted().values()) == {1}, "each began once"
+    assert [verdict.outcome for verdict in [trial.run("nothing")]] == [Outcome.COMPLETED]

@@ -11,6 +11,11 @@ from django_pgbroker.domain.presence import Presence
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import Execution, Job, Worker
 from django_pgbroker.operations.overview import presence_of
+from django_pgbroker.operations.workers import (
+    drain_worker,
+    pause_queue_on_worker,
+    stop_worker,
+)
 from tests.maintenance.waiting import wait_until
 
 QUICK_BEATS = {"POLL_MAX_SECONDS": 0.1, "LEASE_SECONDS": 2, "HEARTBEAT_SECONDS": 0.5, "DRAIN_SECONDS": 10}
@@ -209,3 +214,43 @@ def test_what_a_stopping_worker_hands_back_is_taken_at_once_by_one_that_would_lo
 
 def outcomes_of(handle):
     return [Outcome(each.outcome) for each in Execution.objects.filter(job_id=handle.id).order_by("lease_token")]
+
+
+def worker_id():
+    return Worker.objects.get(stopped_at=None).pk
+
+
+def test_the_verbs_drain_and_stop_a_worker(stuck, start, gate):
+    first, second = stuck.enqueue(), None
+    worker = start(concurrency=1)
+    gate.wait_until_arrived()
+    assert drain_worker(worker_id(), actor="ada") is True
+    wait_until(lambda: Worker.objects.get().draining_at, "it drains")
+    second = stuck.enqueue()
+    gate.open()
+    assert worker.join() == 0
+    assert (first.status(), second.status()) == (JobState.COMPLETED, JobState.PENDING)
+    assert worker.worker.is_ordered_away
+
+
+def test_the_verb_stop_hands_back_what_runs(stuck, start, gate):
+    handle = stuck.enqueue()
+    worker = start(concurrency=1)
+    gate.wait_until_arrived()
+    assert stop_worker(worker_id(), actor="ada", reason="it eats memory") is True
+    assert worker.join() == 1
+    assert handle.status() is JobState.PENDING
+
+
+def test_an_operator_whose_transaction_stays_open_costs_the_worker_no_lease(stuck, start, gate, rows):
+    handle = stuck.enqueue()
+    start(concurrency=1)
+    gate.wait_until_arrived()
+    expires = rows.one("select lease_expires_at from pgbroker.job")
+    with transaction.atomic():
+        pause_queue_on_worker(worker_id(), "default", actor="ada")
+        renewed = "select lease_expires_at > %s::timestamptz + interval '3 s' from pgbroker.job"
+        wait_until(lambda: rows.one(renewed, expires), "it is renewed for longer than a lease lasts")
+    gate.open()
+    wait_until(lambda: handle.status() is JobState.COMPLETED, "it finished here")
+    assert Execution.objects.count() == 1

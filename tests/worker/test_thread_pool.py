@@ -133,3 +133,52 @@ def test_closing_gives_up_on_handlers_that_do_not_end_after_the_time_of_one_wait
 
 def test_a_thread_that_was_given_up_on_does_not_keep_the_process(make_trial):
     assert all(thread.daemon for thread in make_trial(3).slots._threads.values())
+
+
+def test_more_slots_take_what_waits_and_fewer_let_what_runs_finish(make_trial, gate):
+    trial = make_trial(2, gate)
+    trial.slots.give([make_claim(number) for number in range(6)])
+    gate.wait_until_arrived(2)
+    trial.slots.resize(4)
+    gate.wait_until_arrived(2)
+    assert (trial.slots.capacity, trial.slots.running_ids()) == (4, {0, 1, 2, 3})
+
+    trial.slots.resize(1)
+    assert trial.slots.running_ids() == {0, 1, 2, 3}
+    gate.open()
+    assert sorted(trial.take(6)) == list(range(6))
+    wait_until(lambda: len(trial.alive()) == 1, "three slots have gone")
+
+
+def test_idle_slots_go_at_once_and_the_one_that_is_left_misses_nothing(make_trial):
+    trial = make_trial(8)
+    trial.slots.resize(1)
+    wait_until(lambda: len(trial.alive()) == 1, "seven slots have gone")
+    for number in range(50):
+        trial.slots.give([make_claim(number)])
+        assert trial.take(1) == [number]
+
+
+def test_a_pool_that_changes_its_size_all_the_time_runs_every_claim_once(make_trial):
+    trial = make_trial(1)
+    for number in range(2000):
+        trial.slots.resize(1 + number * 7 % 5)
+        trial.slots.give([make_claim(number)])
+        if number % 50 == 0:
+            wait_until(lambda number=number: len(trial.ran) == number + 1, "all are run before the next come")
+    assert sorted(trial.take(2000)) == list(range(2000))
+    trial.slots.resize(3)
+    wait_until(lambda: len(trial.alive()) == 3, "as many as were asked for last")
+
+
+def test_a_slot_that_hangs_while_the_pool_shrinks_leaves_as_many_as_were_asked_for(make_trial, gate):
+    trial = make_trial(3, gate)
+    trial.slots.give([make_claim(number) for number in range(3)])
+    gate.wait_until_arrived(3)
+    trial.slots.resize(1)
+    for number in range(3):
+        assert trial.slots.abandon(make_claim(number).lease_token)
+    wait_until(lambda: len(trial.alive()) == 1, "of three fresh slots two have gone")
+    gate.open()
+    trial.slots.give([make_claim(7)])
+    assert trial.take(1) == [7]

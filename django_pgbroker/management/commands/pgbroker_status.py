@@ -1,7 +1,7 @@
-"""Print how the broker stands: queues, workers, unknown job types. For people and for scripts."""
+"""Print how the broker stands: queues, workers, unknown job types. For people and for scripts; or watch it live."""
 
 import json
-from argparse import RawDescriptionHelpFormatter
+from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
 from dataclasses import asdict
 from typing import Any
 
@@ -21,12 +21,25 @@ from django_pgbroker.operations.overview import (
     read_overview,
 )
 
+try:
+    from rich.console import Console
+
+    from django_pgbroker.management.status_board import StatusBoard
+except ModuleNotFoundError as missing:
+    if missing.name is None or missing.name.partition(".")[0] != "rich":
+        raise
+    StatusBoard = None  # type: ignore[assignment, misc]
+
+#: Seconds between two pictures of ``--watch``.
+_WATCH_SECONDS = 2.0
+
 JSON_HELP = """
 --json prints one object, times in seconds, unknown figures as null (100001: more than 100,000):
   queues         list, longest wait first: name, oldest_pending_seconds, pending, running, scheduled, parked, blocked,
-                 sampled_seconds_ago, is_stale, is_paused, paused_at, paused_by, pause_reason
+                 sampled_seconds_ago, is_stale, is_paused, paused_at, paused_by, pause_reason, resume_at,
+                 ageing_seconds
   workers        list: id, name, presence (alive, draining, lost), heartbeat_seconds_ago, queues, concurrency, running,
-                 hostname, process_id, version, started_seconds_ago
+                 hostname, process_id, version, started_seconds_ago, ordered_concurrency, paused_queues
   unknown_types  list: name, waiting (among the first jobs of each queue)
 
 The text is columns parted by two spaces or more (awk -F '  +'). The exit status is 0 whenever the database answered.
@@ -34,7 +47,7 @@ The text is columns parted by two spaces or more (awk -F '  +'). The exit status
 
 
 class Command(BaseCommand):
-    """``manage.py pgbroker_status [--json] [--database ALIAS]``."""
+    """``manage.py pgbroker_status [--json | --watch [SECONDS]] [--database ALIAS]``."""
 
     help = "Shows queues (longest wait first), workers, and job types that no live worker takes."
 
@@ -47,12 +60,23 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        parser.add_argument(
+            "--watch",
+            nargs="?",
+            type=_read_interval,
+            const=_WATCH_SECONDS,
+            metavar="SECONDS",
+            help=f"a live board, drawn anew so often (default: {_WATCH_SECONDS:g}); Ctrl-C ends it; needs rich",
+        )
         parser.add_argument("--database", help="alias of the database with the jobs (default: PGBROKER['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read the overview and print it."""
         try:
             database = options["database"] or get_settings().database
+            if options["watch"] is not None:
+                self._watch(database, options["watch"], as_json=options["json"])
+                return
             overview = read_overview(database)
         except ConfigurationError as error:
             raise CommandError(str(error)) from error
@@ -65,6 +89,23 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(_as_json(overview), indent=2, default=str))
         else:
             self.stdout.write("\n".join(_as_lines(overview)))
+
+    def _watch(self, database: str, seconds: float, *, as_json: bool) -> None:
+        if as_json or not self.stdout.isatty():
+            raise CommandError("--watch draws on a terminal, for a person; for scripts there is --json without it")
+        if StatusBoard is None:
+            raise CommandError("--watch needs the package rich: pip install 'django-pgbroker[watch]', or rich itself")
+        StatusBoard(database, seconds, Console()).run()
+
+
+def _read_interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.2 <= seconds <= 3_600:
+        raise ArgumentTypeError(f"{text!r} is no interval: a number of seconds from 0.2 to 3600")
+    return seconds
 
 
 def _as_json(overview: Overview) -> dict[str, Any]:

@@ -75,9 +75,11 @@ class ThreadPool:
             numbers = set(range(capacity + self._surplus)) - self._threads.keys()
             fresh = {number: self._make_thread(number) for number in sorted(numbers)[: max(change - kept, 0)]}
             self._threads |= fresh
+            # one for each that is to go: no bell that was meant for a claim is missed then
+            bells = self._surplus
         for thread in fresh.values():
             thread.start()
-        for _ in range(self._surplus):
+        for _ in range(bells):
             self._bell.put(True)
 
     def _may_leave(self, number: int) -> bool:
@@ -87,10 +89,7 @@ class ThreadPool:
                 return False
             self._surplus -= 1
             del self._threads[number]
-        if self._backlog:
-            # it may have taken the bell that was meant for a claim
-            self._bell.put(True)
-        return True
+            return True
 
     def give(self, claims: Sequence[ClaimedJob]) -> None:
         """Add claims to the backlog."""
