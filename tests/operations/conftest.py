@@ -10,6 +10,7 @@ from django.db import connection, connections
 from django_pgbroker.registry import registry
 from django_pgbroker.runtime.connections import open_connection
 from operations import jobs
+from tests.maintenance.connections import rival
 
 __all__ = ["rival"]
 
