@@ -20,6 +20,7 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.operations.actors import read_actor
+from django_pgbroker.operations.enqueue_by_hand import is_for_hands
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_changes import Asking, Selection, change_jobs
 from django_pgbroker.operations.named_changes import raise_refusal, read_job_id
@@ -158,6 +159,7 @@ def edit_job(job_id: int, arguments: Mapping[str, object], **asking: Unpack[Aski
         UnknownJobType: this process does not know the job's type, so that nothing can be checked.
         InvalidArguments, InvalidPayload, PayloadTooLarge: the arguments do not fit the handler, or cannot be stored.
     """
+    _require_for_hands(job_id, asking)
     options = _bind(verbs.EDIT_JOB, job_id, arguments, asking)
     return change_jobs(verbs.EDIT_JOB, job_id, options, **asking)
 
@@ -186,6 +188,7 @@ def clone_job(
         NotPermitted, UnknownQueue, UnknownJobType, InvalidArguments, InvalidPayload, PayloadTooLarge, InvalidOption,
         BrokerDatabaseError: nothing is stored.
     """
+    _require_for_hands(job_id, asking)
     options = {} if arguments is None else _bind(verbs.CLONE_JOB, job_id, arguments, asking)
     if queue is not None:
         options["queue"] = check_queue_name(queue)
@@ -194,6 +197,13 @@ def clone_job(
     report = change_jobs(verbs.CLONE_JOB, job_id, options, **asking)
     raise_refusal(report)
     return JobHandle(report.created[0], asking.get("using") or get_settings().database)
+
+
+def _require_for_hands(job_id: int, asking: Asking) -> None:
+    """Leave the broker's own jobs alone: whoever writes their arguments says in whose name they act."""
+    name = JobHandle(read_job_id(job_id), asking.get("using") or get_settings().database).job_type()
+    if registry.knows(name) and not is_for_hands(registry.get(name)):
+        raise InvalidOption(f"{name!r} is a job type of the broker itself: its jobs are neither edited nor cloned")
 
 
 def _bind(verb: Verb, job_id: int, arguments: Mapping[str, object], asking: Asking) -> dict[str, Any]:

@@ -8,7 +8,10 @@ from django.db import transaction
 from django_pgbroker import InvalidArguments, InvalidOption, InvalidPayload, JobState, UnknownJobType
 from django_pgbroker.domain.errors import NotPermitted
 from django_pgbroker.models import AuditEntry, Job, JobPayload
+from django_pgbroker.operations.bulk_job import BULK_JOB_TYPE
 from django_pgbroker.operations.enqueue_by_hand import enqueue_by_name
+from django_pgbroker.operations.job_verbs import clone_job, edit_job
+from tests.factories import JobFactory, JobTypeFactory
 
 
 @pytest.fixture
@@ -89,4 +92,26 @@ def test_job_and_entry_go_with_the_callers_transaction(broker_database):
         enqueue_by_name("tests.add", {"left": 1}, actor="ada")
         transaction.set_rollback(True)
     assert not Job.objects.exists()
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.django_db
+def test_nobody_writes_the_arguments_of_the_brokers_own_jobs(clerk):
+    """They name the actor in whose name a bulk verb acts, and that actor may be trusted."""
+    user = allow(allow(allow(clerk, "enqueue_job"), "edit_job"), "clone_job")
+    own = JobFactory(job_type=JobTypeFactory(name=BULK_JOB_TYPE))
+    before = JobPayload.objects.values().get()
+    arguments = {
+        "verb": "queue.purge", "chosen": {}, "options": {}, "cutoff": {}, "using": "default",
+        "actor": {"name": "root", "source": "code", "reason": None, "user": None},
+    }  # fmt: skip
+    for forge in (
+        lambda: enqueue_by_name(BULK_JOB_TYPE, arguments, actor=user),
+        lambda: edit_job(own.pk, arguments, actor=user),
+        lambda: clone_job(own.pk, arguments=arguments, actor=user),
+        lambda: clone_job(own.pk, actor=user),
+    ):
+        with pytest.raises(InvalidOption, match="of the broker itself"):
+            forge()
+    assert JobPayload.objects.values().get() == before
     assert not AuditEntry.objects.exists()
