@@ -141,7 +141,7 @@ def _answer_about_one(  # noqa: PLR0917
         return HttpResponseRedirect(screen.page_url(pk))
     fields = list_fields(job_type, _stored_arguments(job))
     title = f"{verb.label}: {screen.phrase_of(job)}"
-    context = {"submit": verb.label, "back_url": screen.page_url(pk)}
+    context = {"submit": "Save" if verb is EDIT_JOB else verb.label, "back_url": screen.page_url(pk)}
     if CONFIRMED not in request.POST:
         form = form_class(fields_of_type=fields, verb=verb)
         return _draw(screen, request, title, {**context, "form": form})

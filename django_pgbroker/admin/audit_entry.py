@@ -11,6 +11,10 @@ from django_pgbroker.admin.filters import ActFilter, ActorFilter, SourceFilter
 from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
 from django_pgbroker.admin.section import Section
 from django_pgbroker.models import AuditEntry
+from django_pgbroker.operations.audit_log import AuditQuery, read_audit
+
+#: A search by a job finds the newest acts on it, up to so many.
+_FOUND_ACTS = 1_000
 
 #: So many of the jobs of an entry are named on the list.
 _NAMED_JOBS = 3
@@ -39,7 +43,8 @@ class AuditEntryScreen(ReadOnlyScreen):
         if not (term.isascii() and term.isdigit() and len(term) < 19):
             self.message_user(request, str(self.search_help_text), messages.WARNING)
             return queryset.none(), False
-        return queryset.filter(target__contains={"jobs": [int(term)]}), False
+        page = read_audit(AuditQuery(job_id=int(term)), limit=_FOUND_ACTS)
+        return queryset.filter(pk__in=[entry.pk for entry in page.rows]), False
 
     @admin.display(description="to")
     def done_to(self, entry: AuditEntry) -> str:

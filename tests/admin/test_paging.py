@@ -282,3 +282,14 @@ def test_live_rows_are_listed_by_their_own_key(operator: Client):
     assert walk(operator, "job") == sorted(Job.objects.values_list("pk", flat=True), reverse=True)
     assert len(walk(operator, "job", f"?state={JobState.RUNNING.value}")) == 1
     assert Execution.objects.count() == 0
+
+
+def test_the_audit_log_is_searched_by_the_job_that_something_was_done_to(operator: Client):
+    factories.AuditEntryFactory.create_batch(2, target={"jobs": [5]})
+    wanted = factories.AuditEntryFactory(target={"jobs": [1, 7, 9], "filter": {"queue": "mail"}})
+
+    assert ids_on(operator.get(list_url("auditentry"), {"q": "#7"})) == [wanted.pk]
+    assert ids_on(operator.get(list_url("auditentry"), {"q": "70"})) == []
+    assert ids_on(operator.get(list_url("auditentry"), {"actor": "ada", "action": "job.set_priority"})) != []
+    assert ids_on(operator.get(list_url("auditentry"), {"actor": "nobody"})) == []
+    assert operator.get(list_url("auditentry"), {"actor": "\x00"}).status_code == 302
