@@ -11,6 +11,7 @@ from django_pgbroker.domain.job_spec import JobSpec
 from django_pgbroker.domain.options import Instant
 from django_pgbroker.domain.records import ClaimedJob, Verdict
 from django_pgbroker.domain.states import JobState, Outcome
+from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verdicts import (
     LOST_WAITING,
     Cancel,
@@ -21,6 +22,7 @@ from django_pgbroker.domain.verdicts import (
     judge_result,
     release,
 )
+from django_pgbroker.operations import job_verbs
 from django_pgbroker.store.enqueue import enqueue_job
 from django_pgbroker.store.expire import expire_jobs
 from django_pgbroker.store.gateway import CallerGateway
@@ -58,6 +60,19 @@ class Order(NamedTuple):
     expires: int | None
     max_attempts: int
 
+
+#: What an operator may do to jobs, given ids and a queue; and the number that the model is told.
+VERBS: dict[str, tuple[Callable[[list[int], str], VerbReport], int]] = {
+    "cancel": (lambda ids, _: job_verbs.cancel_jobs(ids, actor="alice"), 0),
+    "run now": (lambda ids, _: job_verbs.run_jobs_now(ids, actor="alice"), 0),
+    "retry": (lambda ids, _: job_verbs.retry_jobs(ids, actor="alice"), 0),
+    "redrive": (lambda ids, _: job_verbs.redrive_jobs(ids, actor="alice"), 0),
+    "redrive with its attempts": (lambda ids, _: job_verbs.redrive_jobs(ids, keep_attempts=True, actor="alice"), 0),
+    "discard": (lambda ids, _: job_verbs.discard_jobs(ids, actor="alice"), 0),
+    "postpone": (lambda ids, _: job_verbs.postpone_jobs(ids, delay=30, actor="alice"), 30),
+    "set priority": (lambda ids, _: job_verbs.set_job_priorities(ids, 7, actor="alice"), 7),
+    "move": (lambda ids, queue: job_verbs.move_jobs(ids, queue, actor="alice"), 0),
+}
 
 queues = st.sampled_from(list(QUEUES))
 workers = st.integers(0, WORKERS - 1)
@@ -274,6 +289,21 @@ class Histories(RuleBasedStateMachine):
         change = pause_queue if pauses else resume_queue
         assert change(self.caller, queue, "alice", "test", None) == (pauses is not was_paused)
         (self.model.paused.add if pauses else self.model.paused.discard)(queue_id)
+
+    @rule(verb=st.sampled_from(list(VERBS)), numbers=st.lists(st.integers(0, 40), min_size=1, max_size=4), queue=queues)
+    def operate(self, verb: str, numbers: list[int], queue: str) -> None:
+        """A verb on some jobs, live or finished; of running ones none, for a cancel is their worker's business too."""
+        running = {job_id for job_id, job in self.model.live.items() if job.row.state == JobState.RUNNING}
+        known = sorted((self.model.live.keys() | self.model.archive.keys()) - running)
+        if not known:
+            return
+        chosen = sorted({known[-1 - number % len(known)] for number in numbers})
+        call, value = VERBS[verb]
+        if verb == "move":
+            value = self.broker.queues[queue]
+        report = call(chosen, queue)
+        assert set(report.ids) == self.model.operate(verb, chosen, value)
+        assert report.changed + report.refused == len(chosen)
 
     # ------------------------------------------------------------------------------------------------ after each step
 

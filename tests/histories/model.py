@@ -100,6 +100,8 @@ class Model:
     now: int = 0
     live: dict[int, Job] = field(default_factory=dict)
     archive: dict[int, ArchivedRow] = field(default_factory=dict)
+    #: What the rows of archived jobs were when they were live.
+    former: dict[int, LiveRow] = field(default_factory=dict)
     executions: list[ExecutionRow] = field(default_factory=list)
     paused: set[int] = field(default_factory=set)
 
@@ -224,6 +226,62 @@ class Model:
             self._archive(job, JobState.EXPIRED, reason)
         return {job_id for _, job_id in overdue}
 
+    # ------------------------------------------------------------------------------------------------ operators
+
+    def operate(self, verb: str, ids: Collection[int], value: int = 0) -> set[int]:
+        """Do what an operator asks, to those jobs that it can be done to; answers which."""
+        return {job_id for job_id in ids if self._operate(verb, job_id, value)}
+
+    def _operate(self, verb: str, job_id: int, value: int) -> bool:
+        job = self.live.get(job_id)
+        if job is None:
+            return self._operate_on_archived(verb, job_id)
+        state = JobState(job.row.state)
+        if verb == "cancel" and state is not JobState.RUNNING:
+            self._archive(job, JobState.CANCELLED, "cancelled by alice")
+            return True
+        if verb in {"run now", "retry"} and state is JobState.SCHEDULED:
+            return self._make_wait(job, JobState.PENDING, self.now)
+        if verb == "postpone" and state in {JobState.PENDING, JobState.SCHEDULED}:
+            until = self.now + value * SECOND
+            if job.row.expires_at is None or job.row.expires_at > until:
+                return self._make_wait(job, JobState.SCHEDULED, until)
+        if verb == "set priority" and state is not JobState.RUNNING and job.row.priority != value:
+            job.change(priority=value)
+            return self._make_wait(job, state, job.row.available_at)
+        if verb == "move" and state is not JobState.RUNNING and job.row.queue != value:
+            job.change(queue=value)
+            return self._make_wait(job, state, job.row.available_at)
+        return False
+
+    def _operate_on_archived(self, verb: str, job_id: int) -> bool:
+        archived = self.archive[job_id]
+        if verb == "discard" and archived.state == JobState.DEAD:
+            self.archive[job_id] = archived._replace(
+                state=JobState.CANCELLED, finished_at=self.now, reason="discarded by alice"
+            )
+            return True
+        returns = {"retry", "redrive", "redrive with its attempts"}
+        if verb not in returns or archived.state == JobState.COMPLETED:
+            return False
+        del self.archive[job_id]
+        row = self.former.pop(job_id)._replace(
+            state=JobState.PENDING, attempt=0, deaths=0, interruptions=0, lapses=0, expires_at=None, token=None,
+            lease_expires_at=None, worker=None, has_begun=False,
+        )  # fmt: skip
+        if verb == "redrive with its attempts":
+            row = row._replace(
+                attempt=archived.attempt, max_attempts=max(row.max_attempts, archived.attempt + 1),
+                deaths=archived.deaths, interruptions=archived.interruptions,
+            )  # fmt: skip
+        self.live[job_id] = Job(row)
+        return self._make_wait(self.live[job_id], JobState.PENDING, self.now)
+
+    def _make_wait(self, job: Job, state: JobState, available_at: int) -> bool:
+        order = self._order(job.row.queue, job.row.priority, available_at)
+        job.change(state=state, available_at=available_at, claim_order=order)
+        return True
+
     def held_by(self, worker: int) -> set[tuple[int, int]]:
         """Job ids and tokens that a worker holds."""
         rows = [job.row for job in self._in_state(JobState.RUNNING)]
@@ -254,7 +312,7 @@ class Model:
     def _archive(
         self, job: Job, state: JobState, reason: str | None, result: str | None = None, error_class: str | None = None
     ) -> None:
-        row = self.live.pop(job.row.id).row
+        row = self.former[job.row.id] = self.live.pop(job.row.id).row
         self.archive[row.id] = ArchivedRow(
             row.id, state, row.attempt, row.deaths, row.interruptions, self.now, reason, result, error_class
         )

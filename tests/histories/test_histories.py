@@ -59,6 +59,10 @@ MUTANTS = [
     ("claim_jobs", "and expires_at > pgbroker.clock()", ""),
     ("claim_jobs", "where lapses = 0 or rank <=", "where lapses >= 0 or rank <="),
     ("expire_jobs", "state <> 1 and", ""),
+    ("redrive_jobs", "then deaths else 0 end", "then deaths else deaths end"),
+    ("postpone_jobs", "and expires_at > %(run_at)s::timestamptz", ""),
+    ("move_jobs", "- priority * (select", "- 0 * (select"),
+    ("run_jobs_now", "claim_order = pgbroker.clock()", "claim_order = claim_order"),
     ("renew_leases", "and lease_token = (%(tokens)s::bigint[])[width_bucket(id, %(ids)s::bigint[])]", ""),
 ]
 

@@ -124,3 +124,8 @@ def debugged():
 @job("scenario.hopeless", retry=Constant(0), max_attempts=1)
 def hopeless(left):
     raise ValueError(f"no such order: {left}")
+
+
+@job("scenario.mended")
+def mended(left):
+    """What failed before and works now."""

@@ -7,7 +7,7 @@ from django_pgbroker.store.doctor import find_busiest_queue, inspect_indexes, pl
 #: Every index that the migrations make, by its table; a test compares them.
 EXPECTED_INDEXES = {
     "archived_job": {"archived_job_pkey"},
-    "audit_entry": {"audit_entry_pkey"},
+    "audit_entry": {"audit_entry_pkey", "audit_entry_target"},
     "execution": {"execution_pkey"},
     "job": {
         "job_pkey",
