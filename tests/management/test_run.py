@@ -130,7 +130,7 @@ def test_an_async_handler_runs_too(declare, broker_database, run):
 
 
 def test_the_first_signal_asks_and_the_second_hands_the_job_back_without_an_attempt(declare, broker_database, run):
-    heard = []
+    heard, before = [], signal.getsignal(signal.SIGINT)
 
     @declare()
     def stubborn(ctx):
@@ -150,7 +150,7 @@ def test_the_first_signal_asks_and_the_second_hands_the_job_back_without_an_atte
     assert Execution.objects.get().outcome == Outcome.INTERRUPTED
     stored = Job.objects.get(pk=handle.id)
     assert (stored.state, stored.attempt) == (JobState.PENDING, 0)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_lease_is_kept_and_the_time_out_is_not_minded(declare, broker_database, run, settings, rows):
