@@ -78,7 +78,7 @@ class StatusBoard:
 
     def _read(self) -> Board:
         board = read_board(self._database)
-        for queue in board.overview.queues:
+        for queue in board.queues:
             self._depths[queue.name].append(queue.pending)
         return board
 
@@ -96,7 +96,7 @@ class StatusBoard:
 
     def draw(self, board: Board) -> RenderableType:
         """The whole picture, no larger than the terminal."""
-        queues, workers, dead = board.overview.queues, board.overview.workers, board.dead_letters
+        queues, workers, dead = board.queues, board.workers, board.dead_letters
         lines = max(self._console.height - _FRAME_LINES, 3)
         queue_lines, worker_lines, dead_lines = share_lines(lines, [len(queues), len(workers), len(dead)])
         return Group(
@@ -122,7 +122,7 @@ class StatusBoard:
         return grid
 
     def _draw_queues(self, board: Board, lines: int) -> Table:
-        queues = board.overview.queues
+        queues = board.queues
         most = max((queue.pending or 0 for queue in queues), default=0)
         table = _make_table(
             "queue", "pending:", "", "lately", "running:", "later:", "oldest:", "done/s:", title_ratio=(0,)
@@ -152,7 +152,7 @@ class StatusBoard:
         ]
 
     def _draw_workers(self, board: Board, lines: int) -> Table:
-        workers = board.overview.workers
+        workers = board.workers
         table = _make_table("worker", "presence", "running:", "", "heartbeat:", "queues", title_ratio=(0, 5))
         for worker in workers[:lines]:
             table.add_row(*self._worker_cells(worker))
@@ -186,10 +186,7 @@ class StatusBoard:
             away = describe_seconds(time.monotonic() - self._outage.since)
             text = f"The database has been away for {away}; the picture is old. {self._outage.error}"
             yield Text(text, "bold red", no_wrap=True, overflow="ellipsis")
-        elif board.overview.unknown_types:
-            names = ", ".join(make_printable(unknown.name) for unknown in board.overview.unknown_types)
-            yield Text(f"No live worker knows: {names}", "magenta", no_wrap=True, overflow="ellipsis")
-        elif any(queue.is_stale for queue in board.overview.queues):
+        elif any(queue.is_stale for queue in board.queues):
             text = "Figures marked * are old: is a worker or pgbroker_reaper running?"
             yield Text(text, "magenta", no_wrap=True, overflow="ellipsis")
 

@@ -7,11 +7,13 @@ from tests.maintenance.waiting import wait_until
 from tests.management.processes import manage
 
 
-def test_once_promotes_what_is_due_and_says_so(rows, capsys):
+def test_once_promotes_and_resumes_what_is_due_and_says_so(rows, capsys):
     job = rows.job(rows.queue(), JobState.SCHEDULED, due_in=-1)
+    rows.run("update pgbroker.queue set paused_at = now() - interval '2 s', resume_at = now() - interval '1 s'")
     call_command("pgbroker_scheduler", "--once")
-    assert capsys.readouterr().out == "promoter: 1 moved\n"
+    assert capsys.readouterr().out == "promoter: 1 moved\nresumer: 1 moved\n"
     assert rows.state_of(job) is JobState.PENDING
+    assert rows.one("select paused_at from pgbroker.queue") is None
 
 
 def test_it_promotes_until_it_is_stopped_with_status_zero(rows):
