@@ -36,6 +36,11 @@ class Act:
     is_bulk: bool = False
 
     @property
+    def name(self) -> str:
+        """What its action and its addresses are called."""
+        return self.verb.name.partition(".")[2]
+
+    @property
     def always_asks(self) -> bool:
         """Whether even one object needs a confirmation page."""
         return self.is_destructive or self.verb.needs_reason or self.form is not ReasonForm

@@ -1,6 +1,5 @@
 """Screens with verbs: buttons on the pages of objects, actions on selections, and verbs for all that match."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, override
 
 from admin_extra_buttons.mixins import ExtraButtonsMixin
@@ -17,7 +16,6 @@ from django_pgbroker.admin.act import Act
 from django_pgbroker.admin.choice import Choice, choose_jobs, describe_filter, read_filter
 from django_pgbroker.admin.confirmation import confirm_or_carry_out
 from django_pgbroker.admin.keyset import AFTER, BEFORE
-from django_pgbroker.admin.post_button import make_button
 from django_pgbroker.admin.screen import ReadOnlyScreen
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.domain.states import JobState
@@ -31,6 +29,8 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
 
     The decorator ``offers`` says which acts it has.
     """
+
+    acts: ClassVar[tuple[Act, ...]] = ()
 
     #: Of the rows, for the filters of a list; empty where no act is for all that match.
     states: ClassVar[frozenset[JobState]] = frozenset()
@@ -95,6 +95,19 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         """Whether all that match are something that may be meant: a filter is in use, or none is needed."""
         return self.is_whole_list_offered or any(name in request.GET for name in self.filter_names())
 
+    def is_offered_for_one(self, request: HttpRequest, act: Act, row: Any) -> bool:
+        """Whether the page of this row has the button."""
+        return row is not None and act.applies_to(row) and self.is_permitted(request, act.verb, row)
+
+    def is_offered_for_all(self, request: HttpRequest, act: Act) -> bool:
+        """Whether the list has the button for all that match."""
+        return (
+            self.is_filtered(request)
+            and not request.GET.get("q")
+            and bool(self.listed_states(request) & act.verb.states)
+            and self.is_permitted(request, act.verb)
+        )
+
     def filter_names(self) -> list[str]:
         """The parameters of the filters."""
         return [str(getattr(each, "parameter_name", "")) for each in self.list_filter]
@@ -103,14 +116,14 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
     def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
         """The acts that the user may do; none of the site's own, which could not bear these tables."""
         location = () if action_location is None else (action_location,)
-        permitted = {act_name(act) for act in self.bulk_acts() if self.is_permitted(request, act.verb)}
+        permitted = {act.name for act in self.bulk_acts() if self.is_permitted(request, act.verb)}
         found = super().get_actions(request, *location)
         return {name: each for name, each in found.items() if name in permitted}
 
     @override
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, knowing whether it has a menu for all that match."""
-        offered = any(_is_offered_for_matching(act)(self, request, None) for act in self.bulk_acts())
+        offered = any(self.is_offered_for_all(request, act) for act in self.bulk_acts())
         return super().changelist_view(request, {"offers_for_all": offered, **(extra_context or {})})
 
     @override
@@ -122,13 +135,12 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
 
     def bulk_acts(self) -> list[Act]:
         """Those for many."""
-        return [act for act in getattr(self, "acts", ()) if act.is_bulk]
+        return [act for act in self.acts if act.is_bulk]
 
     def list_url(self, filters: QueryDict | None = None) -> str:
         """The list, on this site."""
-        url = reverse(
-            f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist", current_app=self.admin_site.name
-        )
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        url = reverse(name, current_app=self.admin_site.name)
         return f"{url}?{filters.urlencode()}" if filters else url
 
     def page_url(self, pk: object) -> str:
@@ -154,10 +166,10 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         ids = sorted({int(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if _is_key(each)})
         if not ids:
             return None
-        rows = list(
-            self.get_queryset(request).filter(pk__in=ids[: self.list_per_page]).defer(*self.list_defer).order_by("pk")
+        here = self.get_queryset(request).filter(pk__in=ids[: self.list_per_page]).defer(*self.list_defer)
+        choice = choose_jobs(
+            list(here.order_by("pk")), ids, str(self.opts.verbose_name), request.get_full_path(), act.name
         )
-        choice = choose_jobs(rows, ids, str(self.opts.verbose_name), request.get_full_path(), act_name(act))
         return confirm_or_carry_out(self, request, act, choice)
 
     def act_on_matching(self, request: HttpRequest, act: Act) -> HttpResponse:
@@ -177,78 +189,11 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         back = request.GET.copy()
         for name in (BEFORE, AFTER):
             back.pop(name, None)
-        words = describe_filter(chosen, matches.count, is_exact=matches.is_exact, name=str(self.opts.verbose_name))
+        words = describe_filter(chosen, matches, str(self.opts.verbose_name))
         remark = "" if matches.is_exact else "A job of the broker itself will do it, and shows how far it is."
         return confirm_or_carry_out(
             self, request, act, Choice(chosen, words, self.list_url(back), remark=remark, is_many=True)
         )
-
-
-def offers[S: type[ActingScreen]](*acts: Act) -> Callable[[S], S]:
-    """Give a screen its acts: a button for each, and for those on many an action and a button above the list."""
-
-    def add(screen: S) -> S:
-        screen.acts = acts  # type: ignore[attr-defined]
-        screen.actions = [_make_action(act) for act in acts if act.is_bulk]  # type: ignore[assignment]
-        for act in acts:
-            name, handler = make_button(
-                act.verb,
-                _answer_one(act),
-                is_offered=_is_offered_for_one(act),
-                is_for_one=True,
-                is_destructive=act.is_destructive,
-            )
-            setattr(screen, name, handler)
-            if act.is_bulk:
-                name, handler = make_button(
-                    act.verb,
-                    _answer_matching(act),
-                    is_offered=_is_offered_for_matching(act),
-                    is_for_one=False,
-                    is_destructive=act.is_destructive,
-                    is_for_all=True,
-                )
-                setattr(screen, name, handler)
-        return screen
-
-    return add
-
-
-def act_name(act: Act) -> str:
-    """What the action of an act is called."""
-    return act.verb.name.partition(".")[2]
-
-
-def _make_action(act: Act) -> Callable[..., HttpResponse | None]:
-    def action(screen: ActingScreen, request: HttpRequest, _: Any) -> HttpResponse | None:
-        return screen.act_on_selection(request, act)
-
-    action.__name__ = act_name(act)
-    action.short_description = act.verb.label  # type: ignore[attr-defined]
-    return action
-
-
-def _answer_one(act: Act) -> Callable[..., HttpResponse]:
-    return lambda screen, request, pk: screen.act_on_one(request, act, pk)
-
-
-def _answer_matching(act: Act) -> Callable[..., HttpResponse]:
-    return lambda screen, request: screen.act_on_matching(request, act)
-
-
-def _is_offered_for_one(act: Act) -> Callable[..., bool]:
-    return lambda screen, request, row: (
-        row is not None and act.applies_to(row) and screen.is_permitted(request, act.verb, row)
-    )
-
-
-def _is_offered_for_matching(act: Act) -> Callable[..., bool]:
-    return lambda screen, request, _: (
-        screen.is_filtered(request)
-        and not request.GET.get("q")
-        and bool(screen.listed_states(request) & act.verb.states)
-        and screen.is_permitted(request, act.verb)
-    )
 
 
 def _is_destructive(handler: Any) -> bool:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import job_acts
-from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.acting import ActingScreen
 from django_pgbroker.admin.argument_pages import with_argument_pages
 from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import (
@@ -32,6 +32,7 @@ from django_pgbroker.admin.job_sections import (
     payload_sections,
     shorten_error,
 )
+from django_pgbroker.admin.offers import offers
 from django_pgbroker.admin.progress import memory_sections, progress_section, read_archived
 from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section

@@ -7,6 +7,7 @@ from typing import Any
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import JobType, Queue
+from django_pgbroker.operations.job_changes import MOST_AT_ONCE, Matches
 
 #: More rows are not named one by one.
 _NAMED_ROWS = 10
@@ -82,13 +83,24 @@ def read_filter(states: frozenset[JobState], filters: dict[str, str]) -> JobFilt
     )
 
 
-def describe_filter(chosen: JobFilter, count: int, *, is_exact: bool, name: str) -> str:
-    """All that match in words: ``3 dead letters in queue mail``, ``more than 2,000 jobs``."""
+def describe_filter(chosen: JobFilter, matches: Matches, name: str) -> str:
+    """All that match in words: ``3 dead letters in queue mail``, ``more than 2,000 jobs``.
+
+    Args:
+        chosen: the filter.
+        matches: how many, as far as they were counted.
+        name: the verbose name of one.
+    """
     where = f" in queue {chosen.queue}" if chosen.queue else ""
     what = f" of type {chosen.job_type}" if chosen.job_type else ""
-    if is_exact:
-        return f"{count_words(count, name)}{what}{where}"
-    return f"more than {count - 1:,} {name}s{what}{where}"
+    if matches.is_exact:
+        number = count_words(matches.count, name)
+    elif matches.count > MOST_AT_ONCE:
+        number = f"more than {count_words(MOST_AT_ONCE, name)}"
+    else:
+        # the count ended at a bound of the rows it looks at
+        number = f"at least {count_words(matches.count, name)}"
+    return f"{number}{what}{where}"
 
 
 def count_words(count: int, name: str) -> str:

@@ -11,12 +11,13 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import job_acts
-from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.acting import ActingScreen
 from django_pgbroker.admin.argument_pages import with_argument_pages, with_enqueue
 from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
 from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections
+from django_pgbroker.admin.offers import offers
 from django_pgbroker.admin.progress import memory_sections, progress_cell, progress_section
 from django_pgbroker.admin.screen import Rows
 from django_pgbroker.admin.section import Section

@@ -6,9 +6,11 @@ What its handler leaves open is closed here: no method but POST, staff of whatev
 from collections.abc import Callable
 from functools import partial
 from typing import Any, override
+from urllib.parse import urljoin
 
 from admin_extra_buttons.buttons import StandardButton
 from admin_extra_buttons.handlers import ButtonHandler
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -65,8 +67,13 @@ class PostHandler(ButtonHandler):
     def __call__(self, model_admin: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Staff of this site, then POST with its token, then the view, which asks for the permission."""
 
+        site = model_admin.admin_site
+        if not site.has_permission(request):
+            # who logs in then comes back to the page with the button: the address itself takes no GET
+            page = urljoin(request.get_full_path(), f"..?{request.GET.urlencode()}".rstrip("?"))
+            return redirect_to_login(page, reverse("admin:login", current_app=site.name))
         view = require_POST(partial(self.func, model_admin))
-        answer: HttpResponseBase = model_admin.admin_site.admin_view(view)(request, *args, **kwargs)
+        answer: HttpResponseBase = site.admin_view(view)(request, *args, **kwargs)
         return answer
 
 

@@ -9,10 +9,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import queue_acts
-from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.acting import ActingScreen
 from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, list_link, moment
 from django_pgbroker.admin.keyset import KeysetChangeList
+from django_pgbroker.admin.offers import offers
 from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import LIVE_STATES, JobState
 from django_pgbroker.models import Job, Queue

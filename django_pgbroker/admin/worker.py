@@ -7,10 +7,11 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import worker_acts
-from django_pgbroker.admin.acting import ActingScreen, offers
+from django_pgbroker.admin.acting import ActingScreen
 from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, link, moment
 from django_pgbroker.admin.filters import StoppedFilter
+from django_pgbroker.admin.offers import offers
 from django_pgbroker.admin.section import Section, Table
 from django_pgbroker.domain.durations import describe_seconds
 from django_pgbroker.domain.presence import describe_queues

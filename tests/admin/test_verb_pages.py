@@ -14,9 +14,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from django_pgbroker.admin.choice import describe_filter
 from django_pgbroker.admin.job_acts import CANCEL
+from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import ArchivedJob, AuditEntry, Job, Queue, Worker
+from django_pgbroker.operations.job_changes import Matches
 from tests import factories
 from tests.admin.addresses import ADDRESSES
 from tests.admin.screens import detail_url, list_url
@@ -281,6 +284,28 @@ def test_another_site_has_buttons_of_its_own(client: Client):
 
     assert done.url == page_of_job
     assert Job.objects.get().state == JobState.PENDING
+
+
+def test_who_has_to_log_in_first_comes_back_to_the_page_with_the_button(client: Client):
+    job = factories.JobFactory()
+    one = client.post(verb_url("job", job, "cancel"))
+    many = client.post(f"{list_url('job')}cancel/?queue={job.queue_id}")
+    get_user_model().objects.create_superuser("root", password="x")
+    places = []
+    for response in (one, many):
+        back = client.post(response.url, {"username": "root", "password": "x"}, follow=True)
+        assert back.status_code == 200
+        places.append(back.request["PATH_INFO"])
+        client.logout()
+    assert places == [detail_url("job", job.pk), list_url("job")]
+    assert many.url.endswith(f"%3Fqueue%3D{job.queue_id}")
+
+
+def test_a_count_that_ended_early_promises_no_more_than_it_saw():
+    chosen = JobFilter(queue="mail")
+    assert describe_filter(chosen, Matches(5, is_exact=False), "job") == "at least 5 jobs in queue mail"
+    assert describe_filter(chosen, Matches(2_001, is_exact=False), "job") == "more than 2,000 jobs in queue mail"
+    assert describe_filter(chosen, Matches(1, is_exact=True), "job") == "1 job in queue mail"
 
 
 class Inline(HTMLParser):
