@@ -162,3 +162,11 @@ def test_all_of_a_list_cannot_be_chosen_by_a_forged_post(operator: Client, addre
     [entry] = AuditEntry.objects.all()
     assert entry.target == {"jobs": [row.pk]}
     assert other.pk != row.pk
+
+
+@each_address
+def test_who_may_not_hears_nothing_of_what_there_is(staff_with: Callable[..., Client], address: Address):
+    row = address.make_row()
+    if address.is_for_one:
+        type(row).objects.filter(pk=row.pk).delete()
+    assert staff_with(f"view_{address.model}").post(address.of(row)).status_code == 403
