@@ -44,7 +44,7 @@ def require(actor: Actor, verb: Verb, *, queue: str | None = None, tenant: str |
         return
     where = "".join([f" in queue {queue!r}" if queue else "", f" of tenant {tenant!r}" if tenant else ""])
     raise NotPermitted(
-        f"{actor.name!r} may not {verb.label.lower()} a {verb.subject}{where}: this needs the permission "
+        f"{actor.name!r} is not permitted to do {verb.name!r}{where}: this needs the permission "
         f"'{_APP}.{verb.permission}'"
         + (" and the consent of PERMISSION_HOOK" if get_settings().permission_hook else "")
     )

@@ -99,6 +99,7 @@ def offences(text):
 #: What they load is named by the project's settings or by the running program itself, never by a row of the database.
 NAMED_BY_THE_PROJECT = {
     "plugins.py": {"import_string"},  # PGBROKER["MIDDLEWARE"]
+    "operations/permissions.py": {"import_string"},  # PGBROKER["PERMISSION_HOOK"]
     "worker/child.py": {"import_module"},  # the module of a handler that the worker has imported
     "worker/child_frames.py": {"pickle"},  # over a socket between a worker and its own child
     "bench/worker_process.py": {"import_module"},  # a module of the package

@@ -56,7 +56,10 @@ def test_the_job_types_of_installed_apps_are_added(project: Project, tmp_path: P
 
     project.run("-m", "django", "migrate")
 
-    assert project.database.query("select name from pgbroker.job_type") == [("shop.send_receipt",)]
+    assert project.database.query("select name from pgbroker.job_type order by name") == [
+        ("pgbroker.change_jobs",),
+        ("shop.send_receipt",),
+    ]
 
 
 def test_migrate_succeeds_while_a_long_transaction_reads_the_history(database: Database, settings: Settings) -> None:

@@ -182,7 +182,7 @@ def test_a_queue_that_does_not_exist_is_refused_with_the_closest_name():
 
 def test_who_may_not_changes_nothing_and_leaves_no_entry(queue):
     job = JobFactory(queue=queue, priority=10)
-    with pytest.raises(NotPermitted, match=r"'eve' may not change settings a queue in queue 'mail'"):
+    with pytest.raises(NotPermitted, match=r"'eve' is not permitted to do 'queue.set' in queue 'mail'"):
         set_queue("mail", ageing_seconds=10, actor=User.objects.create_user("eve"))
     assert Queue.objects.get(name="mail").ageing_seconds == 60
     assert Job.objects.get(pk=job.pk).claim_order == job.claim_order
