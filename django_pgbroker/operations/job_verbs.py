@@ -159,8 +159,7 @@ def edit_job(job_id: int, arguments: Mapping[str, object], **asking: Unpack[Aski
         UnknownJobType: this process does not know the job's type, so that nothing can be checked.
         InvalidArguments, InvalidPayload, PayloadTooLarge: the arguments do not fit the handler, or cannot be stored.
     """
-    _require_for_hands(job_id, asking)
-    options = _bind(verbs.EDIT_JOB, job_id, arguments, asking)
+    options = _encode(_find_type(verbs.EDIT_JOB, job_id, asking), arguments)
     return change_jobs(verbs.EDIT_JOB, job_id, options, **asking)
 
 
@@ -188,8 +187,8 @@ def clone_job(
         NotPermitted, UnknownQueue, UnknownJobType, InvalidArguments, InvalidPayload, PayloadTooLarge, InvalidOption,
         BrokerDatabaseError: nothing is stored.
     """
-    _require_for_hands(job_id, asking)
-    options = {} if arguments is None else _bind(verbs.CLONE_JOB, job_id, arguments, asking)
+    job_type = _find_type(verbs.CLONE_JOB, job_id, asking)
+    options = {} if arguments is None else _encode(job_type, arguments)
     if queue is not None:
         options["queue"] = check_queue_name(queue)
     if priority is not None:
@@ -199,21 +198,25 @@ def clone_job(
     return JobHandle(report.created[0], asking.get("using") or get_settings().database)
 
 
-def _require_for_hands(job_id: int, asking: Asking) -> None:
-    """Leave the broker's own jobs alone: whoever writes their arguments says in whose name they act."""
+def _find_type(verb: Verb, job_id: int, asking: Asking) -> str:
+    """The name of the job's type, for those who may do this; the broker's own jobs are left alone.
+
+    Whoever writes the arguments of those says in whose name they act.
+    """
+    require(read_actor(asking["actor"], asking.get("source", "code"), asking.get("reason")), verb)
     name = JobHandle(read_job_id(job_id), asking.get("using") or get_settings().database).job_type()
     if registry.knows(name) and not is_for_hands(registry.get(name)):
         raise InvalidOption(f"{name!r} is a job type of the broker itself: its jobs are neither edited nor cloned")
+    return name
 
 
-def _bind(verb: Verb, job_id: int, arguments: Mapping[str, object], asking: Asking) -> dict[str, Any]:
-    """Arguments as they are stored, checked against the handler of the job."""
-    require(read_actor(asking["actor"], asking.get("source", "code"), asking.get("reason")), verb)
+def _encode(job_type: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+    """Arguments as they are stored, checked against the handler."""
     if not isinstance(arguments, Mapping):
         raise InvalidPayload("arguments", f"must be a mapping by name, not {show_value(arguments)}")
-    job_type = registry.get(JobHandle(read_job_id(job_id), asking.get("using") or get_settings().database).job_type())
-    text = encode_arguments(job_type.bind((), arguments), get_settings().payload_limit_bytes)
-    return {"arguments": text, "version": job_type.version}
+    known = registry.get(job_type)
+    text = encode_arguments(known.bind((), arguments), get_settings().payload_limit_bytes)
+    return {"arguments": text, "version": known.version}
 
 
 def _read_pace(per_second: float) -> float:
