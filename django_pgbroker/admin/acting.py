@@ -104,7 +104,7 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         return (
             self.is_filtered(request)
             and not request.GET.get("q")
-            and bool(self.listed_states(request) & act.verb.states)
+            and bool(self.listed_states(request) & act.verb.filter_states)
             and self.is_permitted(request, act.verb)
         )
 
@@ -176,7 +176,7 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         """The button above the list, for all that its filters leave."""
         self.require(request, act.verb)
         filters = {name: request.GET[name] for name in self.filter_names() if name in request.GET}
-        states = self.listed_states(request) & act.verb.states
+        states = self.listed_states(request) & act.verb.filter_states
         if not states:
             self.message_user(request, f"No job on this list can be taken by {act.verb.name}.", messages.WARNING)
             return HttpResponseRedirect(self.list_url())

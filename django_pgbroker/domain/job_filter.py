@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
 
-from django_pgbroker.domain.errors import InvalidOption
+from django_pgbroker.domain.errors import InvalidOption, show_value
 from django_pgbroker.domain.names import check_job_type_name, check_queue_name, check_tenant_name, suggest
 from django_pgbroker.domain.options import read_text, read_time
 from django_pgbroker.domain.states import JobState
@@ -20,7 +20,8 @@ class JobFilter:
     Args:
         states: words, as in ``("dead",)``; by default all that the verb applies to.
         queue, job_type, tenant: exact names.
-        error_class: dotted name of the exception, exactly.
+        tried: True for those that have had an attempt, False for those that have not.
+        error_class: name of the exception's class, with its module or without.
         error: a text that the error's message contains, in whatever case; up to 200 characters.
         created_after, created_before: bounds on when the job was enqueued; aware.
         finished_after, finished_before: bounds on when it ended; aware, for finished jobs only.
@@ -30,6 +31,7 @@ class JobFilter:
     queue: str | None = None
     job_type: str | None = None
     tenant: str | None = None
+    tried: bool | None = None
     error_class: str | None = None
     error: str | None = None
     created_after: datetime | None = None
@@ -53,6 +55,8 @@ class JobFilter:
         ):
             if getattr(self, name) is not None:
                 check(getattr(self, name))
+        if not isinstance(self.tried, bool | None):
+            raise InvalidOption(f"tried must be True, False or None, not {show_value(self.tried)}")
         for name in ("error_class", "error"):
             read_text(name, getattr(self, name))
         for name in _TIMES:
@@ -83,7 +87,7 @@ class JobFilter:
         return {
             name: value.isoformat() if isinstance(value, datetime) else list(value) if name == "states" else value
             for name, value in given.items()
-            if value
+            if value not in (None, ())
         }
 
     @classmethod

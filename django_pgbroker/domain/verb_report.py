@@ -43,6 +43,7 @@ class VerbReport:
         refused: how many it did not change although they were meant.
         refusals: the first of those (``MOST_NAMED``).
         background_job_id: the broker's own job that does it, where it is too much to do at once.
+        obstacle: why nobody would carry that job out now, in words; empty where somebody will.
     """
 
     verb: str
@@ -53,6 +54,7 @@ class VerbReport:
     refused: int = 0
     refusals: tuple[Refusal, ...] = ()
     background_job_id: int | None = None
+    obstacle: str = ""
 
     def __add__(self, other: "VerbReport") -> "VerbReport":
         """Both together."""
@@ -65,4 +67,5 @@ class VerbReport:
             self.refused + other.refused,
             (self.refusals + other.refusals)[:MOST_NAMED],
             self.background_job_id or other.background_job_id,
+            self.obstacle or other.obstacle,
         )

@@ -10,6 +10,9 @@ _WAITING = frozenset({JobState.PENDING, JobState.SCHEDULED, JobState.BLOCKED, Jo
 _FAILED = frozenset({JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED})
 
 
+_NONE: frozenset[JobState] = frozenset()
+
+
 @dataclass(frozen=True)
 class Verb:
     """One act.
@@ -21,7 +24,7 @@ class Verb:
         permission: codename of the Django permission of this app that allows it.
         role: the least role that has it by default (requirements B, section 24).
         states: from which states a job can be taken by it; empty for verbs of queues and workers.
-        is_single: whether it is for one job by its id, never for a filter.
+        by_filter: from which of them a filter can take jobs; by default from all, empty for a verb on one job.
         needs_reason: whether the admin asks for a reason.
     """
 
@@ -31,7 +34,7 @@ class Verb:
     permission: str
     role: Role
     states: frozenset[JobState] = frozenset()
-    is_single: bool = False
+    by_filter: frozenset[JobState] | None = None
     needs_reason: bool = False
 
     @property
@@ -40,9 +43,14 @@ class Verb:
         return self.name.partition(".")[0]
 
     @property
+    def filter_states(self) -> frozenset[JobState]:
+        """From which states a filter can take jobs."""
+        return self.states if self.by_filter is None else self.by_filter
+
+    @property
     def matched_states(self) -> frozenset[JobState]:
         """What a filter without states means: all that wait or run, or else the dead letters."""
-        return frozenset({JobState.DEAD}) if JobState.DEAD in self.states else self.states
+        return frozenset({JobState.DEAD}) if JobState.DEAD in self.filter_states else self.filter_states
 
     def applies_to(self, state: JobState) -> bool:
         """Whether a job in this state can be taken by it."""
@@ -53,8 +61,15 @@ CANCEL_JOB = Verb(
     "job.cancel", "Cancel", "cancelled", "cancel_job", Role.OPERATOR, _WAITING | {JobState.RUNNING}, needs_reason=True
 )
 RUN_JOB_NOW = Verb("job.run_now", "Run now", "made due", "run_job_now", Role.OPERATOR, frozenset({JobState.SCHEDULED}))
+#: By a filter it takes the retries that wait: all the dead letters at once are for those who may redrive.
 RETRY_JOB = Verb(
-    "job.retry", "Retry now", "sent back to be tried again", "retry_job", Role.OPERATOR, _FAILED | {JobState.SCHEDULED}
+    "job.retry",
+    "Retry now",
+    "sent back to be tried again",
+    "retry_job",
+    Role.OPERATOR,
+    _FAILED | {JobState.SCHEDULED},
+    by_filter=frozenset({JobState.SCHEDULED}),
 )
 POSTPONE_JOB = Verb(
     "job.postpone",
@@ -70,9 +85,9 @@ SET_JOB_PRIORITY = Verb(
 MOVE_JOB = Verb("job.move", "Move to a queue", "moved", "move_job", Role.OPERATOR, _WAITING)
 RELEASE_JOB = Verb("job.release", "Release", "released", "release_job", Role.OPERATOR, frozenset({JobState.PARKED}))
 EDIT_JOB = Verb(
-    "job.edit", "Edit arguments", "edited", "edit_job", Role.ADMIN, _WAITING | {JobState.DEAD}, is_single=True
+    "job.edit", "Edit arguments", "edited", "edit_job", Role.ADMIN, _WAITING | {JobState.DEAD}, by_filter=_NONE
 )
-CLONE_JOB = Verb("job.clone", "Clone", "cloned", "clone_job", Role.ADMIN, frozenset(JobState), is_single=True)
+CLONE_JOB = Verb("job.clone", "Clone", "cloned", "clone_job", Role.ADMIN, frozenset(JobState), by_filter=_NONE)
 ENQUEUE_JOB = Verb("job.enqueue", "Enqueue", "enqueued", "enqueue_job", Role.ADMIN)
 REDRIVE_JOB = Verb("job.redrive", "Redrive", "redriven", "redrive_job", Role.ADMIN, _FAILED)
 DISCARD_JOB = Verb(

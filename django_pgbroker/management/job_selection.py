@@ -1,6 +1,7 @@
 """Which jobs a command is for: ids, or a filter made of options. Used by ``pgbroker_jobs`` and ``pgbroker_redrive``."""
 
 from argparse import Namespace
+from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
@@ -56,7 +57,7 @@ def read_filter(options: Namespace) -> JobFilter:
         InvalidOption, InvalidName: a value that no job can have.
         django.db.DatabaseError: the database, whose clock the spans are by, did not answer.
     """
-    times = {name: place_in_past(getattr(options, name), options.database) for name in _TIMES}
+    times: dict[str, Any] = {name: place_in_past(getattr(options, name), options.database) for name in _TIMES}
     return JobFilter(
         states=tuple(options.state or ()),
         queue=options.queue,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.models import AuditEntry
@@ -18,7 +18,8 @@ class AuditQuery:
     Args:
         actor, action, source: exact words, such as ``ada``, ``job.cancel``, ``command``.
         since, until: bounds on when it was done; aware, the first is included and the second is not.
-        job_id, queue, worker_id: what it was done to.
+        job_id, worker_id: what it was done to.
+        queue: that it was done to, or to jobs in it.
     """
 
     actor: str | None = None
@@ -31,15 +32,15 @@ class AuditQuery:
     worker_id: int | None = None
 
     @property
-    def targets(self) -> list[dict[str, Any]]:
+    def targets(self) -> list[Q]:
         """What the target of an entry must contain."""
-        found: list[dict[str, Any]] = []
+        found: list[Q] = []
         if self.job_id is not None:
-            found.append({"jobs": [self.job_id]})
+            found.append(Q(target__contains={"jobs": [self.job_id]}))
         if self.queue is not None:
-            found.append({"queue": self.queue})
+            found.append(Q(target__contains={"queue": self.queue}) | Q(target__contains={"queues": [self.queue]}))
         if self.worker_id is not None:
-            found.append({"worker": self.worker_id})
+            found.append(Q(target__contains={"worker": self.worker_id}))
         return found
 
     @property
@@ -86,7 +87,7 @@ def read_audit(
 def _read_by_target(wanted: QuerySet[Any, Any], query: AuditQuery, before: int | None, limit: int) -> Page:
     """The index of targets finds all entries of one thing; the sum keeps the planner from walking the key instead."""
     for target in query.targets:
-        wanted = wanted.filter(target__contains=target)
+        wanted = wanted.filter(target)
     if before is not None:
         wanted = wanted.filter(pk__lt=before)
     rows = list(wanted.order_by((F("id") + 0).desc())[: limit + 1])

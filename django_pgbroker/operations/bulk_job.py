@@ -12,6 +12,7 @@ from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, get_settings
 from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.options import JobOptions
+from django_pgbroker.domain.priorities import HIGHEST_PRIORITY
 from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verbs import Verb, find_verb
 from django_pgbroker.domain.verdicts import Cancel
@@ -25,6 +26,7 @@ from django_pgbroker.operations.permissions import is_allowed
 from django_pgbroker.registry import JobType
 from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.store.held_jobs import Cutoff, count_matching, find_bulk_progress
+from django_pgbroker.store.queue_service import find_queue_service
 
 #: Of the job type; ``django_pgbroker/jobs.py`` registers it.
 BULK_JOB_TYPE = "pgbroker.change_jobs"
@@ -78,7 +80,7 @@ def leave_to_job(change: JobChange, chosen: JobFilter, cutoff: Cutoff) -> int:
     Raises:
         BrokerDatabaseError: the database refused; nothing is stored.
     """
-    settings, actor = get_settings(), change.actor
+    actor = change.actor
     arguments = {
         "verb": change.verb.name,
         "chosen": {**chosen.as_json(), "states": sorted(state.label for state in change.origins)},
@@ -92,8 +94,27 @@ def leave_to_job(change: JobChange, chosen: JobFilter, cutoff: Cutoff) -> int:
         "cutoff": {"job_id": cutoff.job_id, "at": cutoff.at.isoformat()},
         "using": change.gateway.alias,
     }
-    options = JobOptions(queue=settings.bulk_queue or settings.default_queue, created_by=actor.name)
+    options = JobOptions(queue=name_bulk_queue(), priority=HIGHEST_PRIORITY, created_by=actor.name)
     return store_job(BULK_JOB, BULK_JOB.bind((), arguments), options, change.gateway.alias).id
+
+
+def name_bulk_queue() -> str:
+    """The queue in which the broker's own jobs wait."""
+    settings = get_settings()
+    return settings.bulk_queue or settings.default_queue
+
+
+def describe_obstacle(gateway: CallerGateway) -> str:
+    """Why nobody would carry such a job out now, in words; empty where somebody will.
+
+    Raises:
+        django.db.DatabaseError: the database did not answer.
+    """
+    queue = name_bulk_queue()
+    is_paused, is_served = find_queue_service(gateway, queue)
+    if is_paused:
+        return f"its queue {queue!r} is paused"
+    return "" if is_served else f"no live worker serves its queue {queue!r}"
 
 
 #: Registered under its name.
@@ -134,7 +155,7 @@ class _Request:
         def show(report: VerbReport) -> None:
             self._ctx.raise_if_stopped()
             done = changed + report.changed
-            self._ctx.progress(done, max(total, done), self._change.verb.done)
+            self._ctx.progress(done, max(total, done) or None, self._change.verb.done)
 
         pace = Pace(self._change.options.get("per_second"), wait=self._wait)
         report = BulkChange(self._change, self._chosen, cutoff, pace, show).run(after=reached)

@@ -75,7 +75,7 @@ def enqueue_by_name(
                 actor=who.name,
                 source=who.source,
                 action=ENQUEUE_JOB.name,
-                target={"jobs": [handle.id]},
+                target={"jobs": [handle.id], "queues": [spec.queue]},
                 reason=who.reason,
                 after={
                     "job_type": spec.job_type,

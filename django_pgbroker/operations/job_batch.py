@@ -143,7 +143,11 @@ class JobChange:
             actor=self.actor.name,
             source=self.actor.source,
             action=self.verb.name,
-            target={"jobs": [job.id for job in changed], **self.origin},
+            target={
+                "jobs": [job.id for job in changed],
+                "queues": sorted({job.queue for job in changed}),
+                **self.origin,
+            },
             reason=self.actor.reason,
             before={**before, **(outcome.before or {})},
             after={**outcome.after, **reached},

@@ -1,7 +1,7 @@
 """Whom a verb is for and who asks: read the selection, then change by id, by filter, or leave it to a job."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NotRequired, Required, TypedDict
 
@@ -11,10 +11,10 @@ from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.names import suggest
 from django_pgbroker.domain.states import FINISHED_STATES, LIVE_STATES, JobState
 from django_pgbroker.domain.verb_report import VerbReport
-from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.domain.verbs import RETRY_JOB, Verb
 from django_pgbroker.operations.actors import Acting, read_actor
 from django_pgbroker.operations.bulk_changes import BulkChange, Pace
-from django_pgbroker.operations.bulk_job import leave_to_job
+from django_pgbroker.operations.bulk_job import describe_obstacle, leave_to_job
 from django_pgbroker.operations.databases import open_caller_gateway
 from django_pgbroker.operations.job_batch import JobChange
 from django_pgbroker.operations.named_changes import change_named, read_ids, wrapping_errors
@@ -69,13 +69,15 @@ def change_jobs(
     selection: Selection,
     options: Mapping[str, Any],
     *,
-    actor: Acting,
+    actor: Acting | None = None,
     reason: str | None = None,
     source: str = "code",
     using: str | None = None,
     in_background: bool | None = None,
 ) -> VerbReport:
     """Carry out a verb; see ``cancel_jobs`` for arguments, answer and errors."""
+    if actor is None:
+        raise InvalidOption(f"{verb.name} needs actor=, a user of Django or a name for the audit")
     asked = read_actor(actor, source, reason)
     require(asked, verb)
     gateway = open_caller_gateway(using or get_settings().database)
@@ -117,11 +119,16 @@ def read_states(verb: Verb, chosen: JobFilter) -> frozenset[JobState]:
         InvalidOption: the verb cannot take jobs from one of them, or they are of both kinds.
     """
     states = chosen.chosen_states or verb.matched_states
-    if verb.is_single:
+    if not verb.filter_states:
         raise InvalidOption(f"{verb.name} is for one job, by its id")
-    for state in sorted(states - verb.states):
-        possible = ", ".join(sorted(each.label for each in verb.states))
-        raise InvalidOption(f"{verb.name} cannot take jobs that are {state.label}; it is for jobs that are {possible}")
+    if not chosen.as_json():
+        words = ", ".join(repr(state.label) for state in sorted(states))
+        raise InvalidOption(f"an empty filter would mean every job; if that is meant, say states=({words},)")
+    for state in sorted(states - verb.filter_states):
+        possible = ", ".join(sorted(each.label for each in verb.filter_states))
+        raise InvalidOption(
+            f"{verb.name} by a filter cannot take jobs that are {state.label}, but those that are {possible}"
+        )
     if states & LIVE_STATES and states & FINISHED_STATES:
         raise InvalidOption("one filter is for jobs that wait or run, or for finished ones: name states of one kind")
     if states <= LIVE_STATES and chosen.is_about_the_end:
@@ -131,13 +138,16 @@ def read_states(verb: Verb, chosen: JobFilter) -> frozenset[JobState]:
 
 def _change_matching(change: JobChange, chosen: JobFilter, in_background: bool | None) -> VerbReport:
     change.states = read_states(change.verb, chosen)
+    if change.verb is RETRY_JOB:
+        chosen = replace(chosen, tried=True)
     change.origin = {"filter": chosen.as_json()}
     pace = Pace(change.options.get("per_second"))
     if in_background is None:
         in_background = pace.per_second is not None or not _is_small(change, chosen)
     cutoff = held_jobs.find_cutoff(change.gateway)
     if in_background:
-        return VerbReport(change.verb.name, background_job_id=leave_to_job(change, chosen, cutoff))
+        job_id, remark = leave_to_job(change, chosen, cutoff), describe_obstacle(change.gateway)
+        return VerbReport(change.verb.name, background_job_id=job_id, obstacle=remark)
     return BulkChange(change, chosen, cutoff, pace).run()
 
 

@@ -141,6 +141,7 @@ def _live_params(chosen: JobFilter, states: Iterable[JobState]) -> dict[str, obj
         "queue": chosen.queue,
         "job_type": chosen.job_type,
         "tenant": chosen.tenant,
+        "tried": chosen.tried,
         "created_after": chosen.created_after,
         "created_before": chosen.created_before,
     }

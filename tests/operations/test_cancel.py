@@ -38,7 +38,11 @@ def test_a_job_that_waits_ends_at_once_with_who_and_why(state):
     assert (archived.arguments, archived.correlation_id) == ({"order_id": 7}, "c-1")
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.source, entry.action, entry.reason) == ("ada", "admin", "job.cancel", "ordered twice")
-    assert (entry.target, entry.count, entry.after) == ({"jobs": [job.pk]}, 1, {"state": "cancelled"})
+    assert (entry.target, entry.count, entry.after) == (
+        {"jobs": [job.pk], "queues": [job.queue.name]},
+        1,
+        {"state": "cancelled"},
+    )
     assert entry.before == {"state": JobState(state).label, "queue": job.queue.name, "priority": job.priority}
     with pytest.raises(JobFailed, match="is cancelled .cancelled by ada: ordered twice"):
         JobHandle(job.pk).result()

@@ -197,7 +197,8 @@ def make_params(fields: Fields, held: list[ClaimedJob], done: list[ClaimedJob]) 
         "lock_archived_jobs": {"ids": array_of_integers(claim.id for claim in done)},
         "lock_matching_jobs": {
             "after": ordered[0].id - 1, "until": ordered[0].id + 2 * BATCH, "batch": BATCH, "states": "{0,1,2,3,4}",
-            "queue": "default", "job_type": None, "tenant": "default", "created_after": None, "created_before": None,
+            "queue": "default", "tried": None, "job_type": None, "tenant": "default", "created_after": None,
+            "created_before": None,
         },
         "find_job_window": {"after": ordered[0].id - 1, "until": 2**63 - 1, "rows": BATCH},
         "run_jobs_now": {"ids": ids}, "release_jobs": {"ids": ids},

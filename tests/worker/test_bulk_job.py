@@ -10,7 +10,7 @@ from django_pgbroker import JobHandle, cancel_job
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import ArchivedJob, AuditEntry, Job, JobProgress
-from django_pgbroker.operations.job_verbs import redrive_jobs, set_job_priorities
+from django_pgbroker.operations.job_verbs import purge_queue, redrive_jobs, set_job_priorities
 from tests.maintenance.waiting import wait_until
 from tests.operations.verbs.crowd import add_dead_letters, add_waiting_jobs
 
@@ -90,6 +90,31 @@ def test_the_permission_of_the_user_counts_when_it_runs(start, rows):
     assert bulk.status() is JobState.CANCELLED
     assert "may not do this any more" in ArchivedJob.objects.get(pk=bulk.id).reason
     assert not Job.objects.filter(priority=9).exists()
+
+
+def test_one_that_finds_nothing_to_do_is_completed(start, rows):
+    rows.queue(MAIL)
+    bulk = JobHandle(redrive_jobs(JobFilter(queue=MAIL), per_second=5, actor="ada").background_job_id)
+    start(concurrency=1)
+    wait_until(lambda: bulk.status() is JobState.COMPLETED, "it is done")
+    assert bulk.result() == {"changed": 0, "refused": 0}
+
+
+def test_a_purge_of_a_flood_comes_before_the_flood(declare, start, rows):
+    ran = []
+
+    @declare(name="tests.flood")
+    def flood(left):
+        ran.append(left)
+        time.sleep(0.005)
+
+    add_waiting_jobs(rows, 4_000)
+    rows.run("update pgbroker.job set job_type_id = %s", rows.job_type("tests.flood"))
+    bulk = JobHandle(purge_queue("default", actor="ada").background_job_id)
+    start(concurrency=1)
+    wait_until(lambda: bulk.status() is JobState.COMPLETED, "it is done", seconds=30)
+    assert bulk.result()["changed"] > 3_000
+    assert len(ran) < 1_000
 
 
 @pytest.mark.parametrize("queue", [None, "chores"])

@@ -1,5 +1,5 @@
 -- purpose: hold the next live jobs that match a filter
--- params:  after, until bigint (ids: behind the one, up to the other), batch bigint, states smallint[]; queue, job_type, tenant text, created_after, created_before timestamptz (null: any)
+-- params:  after, until bigint (ids: behind the one, up to the other), batch bigint, states smallint[]; tried boolean, queue, job_type, tenant text, created_after, created_before timestamptz (null: any)
 -- returns: id, state, queue, tenant, job_type (names), priority
 -- moves:
 -- locks:   the jobs' rows by id, waiting for a claim or a verb that has them; what no longer matches then is left out
@@ -18,6 +18,7 @@ where id > %(after)s::bigint
   and (%(queue)s::text is null or queue_id = (select id from pgbroker.queue where name = %(queue)s::text))
   and (%(job_type)s::text is null or job_type_id = (select id from pgbroker.job_type where name = %(job_type)s::text))
   and (%(tenant)s::text is null or tenant_id = (select id from pgbroker.tenant where name = %(tenant)s::text))
+  and (%(tried)s::boolean is null or (attempt > 0) = %(tried)s::boolean)
   and (%(created_after)s::timestamptz is null or created_at >= %(created_after)s::timestamptz)
   and (%(created_before)s::timestamptz is null or created_at < %(created_before)s::timestamptz)
 order by id

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from django_pgbroker import InvalidOption, UnknownQueue
+from django_pgbroker import InvalidOption, UnknownQueue, pause_queue
 from django_pgbroker.domain import verbs
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
@@ -23,7 +23,7 @@ from django_pgbroker.operations.job_verbs import (
     run_jobs_now,
     set_job_priorities,
 )
-from tests.factories import ArchivedJobFactory, JobFactory
+from tests.factories import ArchivedJobFactory, JobFactory, WorkerFactory
 from tests.maintenance.connections import rows
 from tests.operations.verbs.crowd import add_dead_letters, add_waiting_jobs
 
@@ -44,6 +44,8 @@ def dead(**more):
         ({"job_type": "a.b"}, {"job_type__name": "a.b"}, {"job_type__name": "a.c"}),
         ({"tenant": "acme"}, {"tenant__name": "acme"}, {"tenant__name": "other"}),
         ({"error_class": "KeyError"}, {"error_class": "KeyError"}, {"error_class": "LookupError"}),
+        ({"error_class": "KeyError"}, {"error_class": "builtins.KeyError"}, {"error_class": "shop.MonkeyError"}),
+        ({"error_class": "a.KeyError"}, {"error_class": "a.KeyError"}, {"error_class": "b.KeyError"}),
         ({"error": "100% OFF_"}, {"error_message": "got 100% off_ today"}, {"error_message": "got 100x offx"}),
         ({"created_after": -HOUR}, {"created_at": -HOUR / 2}, {"created_at": -HOUR * 2}),
         ({"created_before": -HOUR}, {"created_at": -HOUR * 2}, {"created_at": -HOUR / 2}),
@@ -69,7 +71,7 @@ def test_each_part_of_a_filter_chooses(chosen, matching, other):
     ("verb", "states"),
     [
         (cancel_jobs, {JobState.PENDING, JobState.SCHEDULED, JobState.BLOCKED, JobState.PARKED}),
-        (retry_jobs, {JobState.DEAD}),
+        (retry_jobs, {JobState.SCHEDULED}),
         (redrive_jobs, {JobState.DEAD}),
         (discard_jobs, {JobState.DEAD}),
         (run_jobs_now, {JobState.SCHEDULED}),
@@ -80,8 +82,15 @@ def test_a_filter_without_states_means_all_that_wait_or_else_the_dead_letters(ve
         if state.is_finished:
             ArchivedJobFactory(state=state)
         elif state is not JobState.RUNNING:
-            JobFactory(state=state)
-    assert verb(JobFilter(), actor="ada").changed == len(states)
+            JobFactory(state=state, attempt=1)
+    assert verb(JobFilter(queue="default"), actor="ada").changed == len(states)
+
+
+@pytest.mark.django_db
+def test_a_retry_by_a_filter_takes_the_retries_that_wait_and_nothing_that_was_never_tried():
+    retry = JobFactory(scheduled=True, attempt=1).pk
+    JobFactory(scheduled=True)
+    assert retry_jobs(JobFilter(queue="default"), actor="ada").ids == (retry,)
 
 
 @pytest.mark.django_db
@@ -95,7 +104,14 @@ def test_chosen_states_narrow_it():
     ("call", "message"),
     [
         (lambda: cancel_jobs(JobFilter(states=("dead",)), actor="a"), "cannot take jobs that are dead"),
-        (lambda: retry_jobs(JobFilter(states=("scheduled", "dead")), actor="a"), "states of one kind"),
+        (
+            lambda: retry_jobs(JobFilter(states=("dead",)), actor="a"),
+            "job.retry by a filter cannot take jobs that are dead",
+        ),
+        (lambda: redrive_jobs(JobFilter(), actor="a"), r"an empty filter would mean every job.*states=\('dead',\)"),
+        (lambda: cancel_jobs(JobFilter(), actor="a"), "an empty filter would mean every job"),
+        (lambda: cancel_jobs(JobFilter(tried="yes"), actor="a"), "tried must be True, False or None"),
+        (lambda: cancel_jobs(7), "needs actor="),
         (lambda: cancel_jobs(JobFilter(error="x"), actor="a"), "are for finished jobs"),
         (lambda: cancel_jobs(JobFilter(states=("pendign",)), actor="a"), "Did you mean 'pending'"),
         (lambda: JobFilter(created_after=timezone.now().replace(tzinfo=None)), "has no time zone"),
@@ -106,8 +122,8 @@ def test_chosen_states_narrow_it():
         (lambda: cancel_jobs([1, "2"], actor="a"), "job_id must be"),
         (lambda: cancel_jobs(range(1, 20_000), actor="a"), "use a JobFilter"),
         (lambda: cancel_jobs([1], actor="a", in_background=True), "in_background is for a filter"),
-        (lambda: cancel_jobs(JobFilter(), actor=7), "actor must be a user"),
-        (lambda: redrive_jobs(JobFilter(), per_second=0, actor="a"), "per_second"),
+        (lambda: cancel_jobs(JobFilter(queue="default"), actor=7), "actor must be a user"),
+        (lambda: redrive_jobs(JobFilter(queue="default"), per_second=0, actor="a"), "per_second"),
         (lambda: postpone_jobs(1, actor="a"), "either delay or run_at"),
         (lambda: postpone_jobs(1, run_at=timezone.now() - HOUR, actor="a"), "has passed"),
         (lambda: edit_job(JobFilter(), {}, actor="a"), "job_id"),
@@ -128,6 +144,18 @@ def test_a_queue_that_does_not_exist_is_named_with_the_one_that_was_meant():
         cancel_jobs(JobFilter(queue="mial"), actor="ada")
     with pytest.raises(UnknownQueue):
         purge_queue("mial", actor="ada")
+
+
+def test_who_leaves_a_verb_to_a_job_hears_why_nobody_would_carry_it_out(broker_database, rows):
+    def ask():
+        return redrive_jobs(JobFilter(queue="default"), in_background=True, actor="ada").obstacle
+
+    rows.queue("default")
+    assert ask() == "no live worker serves its queue 'default'"
+    WorkerFactory(queues={"default": 1})
+    assert ask() == ""
+    pause_queue("default", actor="ada")
+    assert ask() == "its queue 'default' is paused"
 
 
 @pytest.mark.django_db
@@ -161,8 +189,8 @@ def test_a_filter_reaches_over_windows_and_batches_and_takes_nothing_else(broker
 
 def test_a_count_ends_where_it_was_asked_to(broker_database, rows):
     add_dead_letters(rows, 2_500)
-    few = count_matching(verbs.REDRIVE_JOB, JobFilter(), most=10)
-    many = count_matching(verbs.REDRIVE_JOB, JobFilter(), most=2_500)
+    few = count_matching(verbs.REDRIVE_JOB, JobFilter(queue="default"), most=10)
+    many = count_matching(verbs.REDRIVE_JOB, JobFilter(queue="default"), most=2_500)
     assert (few.count, few.is_exact) == (11, False)
     assert (many.count, many.is_exact) == (2_500, True)
 
@@ -172,7 +200,7 @@ def test_more_than_can_be_done_at_once_is_left_to_a_job_unless_it_may_not(broker
     report = set_job_priorities(JobFilter(queue="default"), 50, actor="ada")
     assert (report.changed, AuditEntry.objects.count()) == (0, 0)
     [bulk] = Job.objects.filter(job_type__name="pgbroker.change_jobs")
-    assert bulk.pk == report.background_job_id
+    assert (bulk.pk, bulk.priority) == (report.background_job_id, 100)
 
     report = set_job_priorities(JobFilter(queue="default"), 50, actor="ada", in_background=False)
     assert (report.changed, report.background_job_id) == (MOST_AT_ONCE + 2, None)
@@ -182,14 +210,14 @@ def test_jobs_that_come_after_a_verb_has_begun_are_not_its_own(broker_database, 
     """A redriven job that dies again at once must not be redriven for ever."""
     [first, _] = add_dead_letters(rows, 3)
     rows.run("update pgbroker.archived_job set finished_at = now() + interval '1 h' where id = %s", first)
-    assert redrive_jobs(JobFilter(), actor="ada").changed == 2
+    assert redrive_jobs(JobFilter(queue="default"), actor="ada").changed == 2
     assert observer.value("select id from pgbroker.archived_job") == first
 
 
 def test_a_bulk_verb_goes_with_the_callers_transaction(broker_database, rows):
     add_waiting_jobs(rows, 700)
     with transaction.atomic():
-        assert cancel_jobs(JobFilter(), actor="ada").changed == 700
+        assert cancel_jobs(JobFilter(states=("pending",)), actor="ada").changed == 700
         transaction.set_rollback(True)
     assert (Job.objects.count(), AuditEntry.objects.count()) == (700, 0)
 

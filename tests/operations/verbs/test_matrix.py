@@ -49,12 +49,12 @@ def test_a_verb_changes_a_job_in_a_state_that_it_applies_to_and_refuses_any_othe
     assert everything() != before
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.source, entry.action, entry.reason) == ("ada", "command", act.verb.name, "why")
-    assert (entry.target, entry.count) == ({"jobs": [job_id]}, 1)
+    assert (entry.target, entry.count) == ({"jobs": [job_id], "queues": ["default"]}, 1)
     assert entry.before["state"] == state.label
     assert entry.after
 
 
-@pytest.mark.parametrize("act", [act for act in ACTS if not act.verb.is_single], ids=lambda act: act.verb.name)
+@pytest.mark.parametrize("act", [act for act in ACTS if act.verb.filter_states], ids=lambda act: act.verb.name)
 def test_an_id_without_a_job_is_refused_beside_those_that_are_changed(act):
     job_id = make_job(min(act.verb.states))
     report = act.call([job_id, 4_711_000], actor="ada")

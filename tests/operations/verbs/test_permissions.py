@@ -86,7 +86,7 @@ def test_the_hook_is_asked_for_the_queue_and_the_tenant_of_each_job(settings, us
     assert [(refusal.job_id, refusal.kind) for refusal in report.refusals] == [
         (elsewhere, RefusalKind.NOT_PERMITTED), (secret, RefusalKind.NOT_PERMITTED),
     ]  # fmt: skip
-    report = cancel_jobs(JobFilter(), actor=user)
+    report = cancel_jobs(JobFilter(states=("pending",)), actor=user)
     assert (report.changed, report.refused) == (0, 2)
     with pytest.raises(NotPermitted, match="not permitted in queue 'default' of tenant 'default'"):
         cancel_job(elsewhere, actor=user)
