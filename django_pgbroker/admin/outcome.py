@@ -45,6 +45,8 @@ def _tell_report(screen: "ModelAdmin[Any]", request: HttpRequest, report: VerbRe
         job = link(screen.admin_site, Job, report.background_job_id, f"Job {report.background_job_id}")
         words = format_html("{} of the broker does this in the background, and shows how far it is.", job)
         screen.message_user(request, words, messages.SUCCESS)
+        if report.obstacle:
+            screen.message_user(request, f"It waits: {report.obstacle}.", messages.WARNING)
         return
     if report.changed == 1 and not report.requested and report.ids:
         job = link(screen.admin_site, Job, report.ids[0], f"Job {report.ids[0]}")

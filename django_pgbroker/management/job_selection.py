@@ -13,6 +13,9 @@ from django_pgbroker.management.paging import read_id
 _TEXTS = ("queue", "type", "tenant", "error_class", "error")
 _TIMES = ("created_after", "created_before", "finished_after", "finished_before")
 
+#: A trial counts up to here what a job of the broker would do.
+MOST_COUNTED = 1_000_000
+
 FILTER_EXAMPLES = "--state dead --queue mail --error 'no such order' --finished-after 2h"
 
 
@@ -43,10 +46,15 @@ def add_selection(parser: CommandParser) -> None:
     """Declare ids and the options of a filter."""
     parser.add_argument("ids", nargs="*", type=read_id, metavar="ID", help="of a job; or give a filter")
     add_filter_options(parser)
+    add_foreground_option(parser)
+
+
+def add_foreground_option(parser: CommandParser) -> None:
+    """Declare where a large number is done."""
     parser.add_argument(
         "--foreground",
         action="store_true",
-        help="do a large filter in this process, instead of leaving it to a job of the broker",
+        help="do a large number in this process, instead of leaving it to a job of the broker",
     )
 
 

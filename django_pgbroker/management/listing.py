@@ -3,14 +3,20 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from shutil import get_terminal_size
 from typing import Any
 
 from django.core.management.base import OutputWrapper
 
 from django_pgbroker.management.columns import align_columns, make_printable
 
-#: On a terminal a cell is cut here; elsewhere, in JSON and by ``show`` it is whole.
+#: On a terminal a cell is cut here, or where the line would not fit; elsewhere, in JSON and by ``show`` it is whole.
 WIDEST_CELL = 60
+
+#: Narrower no column becomes for the sake of the line.
+_NARROWEST = 8
+
+_GAP = 2
 
 
 def write_rows(
@@ -28,7 +34,7 @@ def write_rows(
     if not out.isatty():
         lines = ["\t".join(map(make_printable, row)) for row in [head, *rows]]
     elif rows:
-        lines = align_columns(head, rows if is_whole else [[_shorten(cell) for cell in row] for row in rows])
+        lines = align_columns(head, rows if is_whole else fit(head, rows, get_terminal_size().columns))
     else:
         lines = [empty] if empty else []
     if lines:
@@ -61,5 +67,30 @@ def _encode(value: object) -> str:
     return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= WIDEST_CELL else f"{text[: WIDEST_CELL - 1]}…"
+def fit(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Cut the longest cells in their middle, so that lines are no wider than a terminal where that can be.
+
+    Args:
+        head: the names of the columns, which stay whole.
+        rows: of texts.
+        width: of the terminal, in characters.
+    """
+    table = [[make_printable(cell) for cell in row] for row in rows]
+    longest = [max(len(row[column]) for row in table) for column in range(len(head))]
+    widths = [min(length, WIDEST_CELL) for length in longest]
+    floors = [max(_NARROWEST, len(name)) for name in head]
+    room = width - _GAP * (len(head) - 1)
+    while sum(map(max, widths, map(len, head))) > room:
+        widest = max(range(len(head)), key=lambda column: widths[column] - floors[column])
+        if widths[widest] <= floors[widest]:
+            break
+        widths[widest] -= 1
+    return [[_shorten(cell, length) for cell, length in zip(row, widths, strict=True)] for row in table]
+
+
+def _shorten(text: str, length: int) -> str:
+    """Both ends tell names apart."""
+    if len(text) <= length:
+        return text
+    tail = (length - 1) // 2
+    return f"{text[: length - 1 - tail]}…{text[len(text) - tail :]}"

@@ -68,7 +68,7 @@ class Telling:
         if report.background_job_id:
             rows = [("" if self.is_trial else str(report.background_job_id), "background", self.sentence)]
         elif report.ids or self._created or not report.changed:
-            rows = [(str(each), changed, "") for each in report.ids]
+            rows = [(str(each), self._word(changed), "") for each in report.ids]
         else:
             rows = [(self.target or "", changed, "")]
         rows += [(str(each), "created", "") for each in self._created]
@@ -88,7 +88,12 @@ class Telling:
             "refusals": [{"id": each.job_id, "kind": each.kind.value, "why": each.why} for each in report.refusals],
             "is_background": report.background_job_id is not None,
             "background_job_id": None if self.is_trial else report.background_job_id,
+            "obstacle": report.obstacle,
         }
+
+    def _word(self, changed: str) -> str:
+        """The original of a clone is not changed."""
+        return "original" if self.report.created else changed
 
     @property
     def _created(self) -> tuple[int, ...]:
@@ -97,9 +102,11 @@ class Telling:
     def _describe_background(self) -> str:
         done, job_id = find_verb(self.report.verb).done, self.report.background_job_id
         if not self.is_trial:
+            obstacle = self.report.obstacle
+            waits = f" It waits, for {obstacle}: see to that, or cancel it and give --foreground." if obstacle else ""
             return (
                 f"Job {job_id} of the broker does it. Watch it: manage.py pgbroker_jobs show {job_id}. "
-                f"Stop it: manage.py pgbroker_jobs cancel {job_id}."
+                f"Stop it: manage.py pgbroker_jobs cancel {job_id}.{waits}"
             )
         if self.matches is None:
             return f"All that match would be {done}, by a job of the broker."

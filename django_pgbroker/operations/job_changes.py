@@ -126,9 +126,7 @@ def read_states(verb: Verb, chosen: JobFilter) -> frozenset[JobState]:
         raise InvalidOption(f"an empty filter would mean every job; if that is meant, say states=({words},)")
     for state in sorted(states - verb.filter_states):
         possible = ", ".join(sorted(each.label for each in verb.filter_states))
-        raise InvalidOption(
-            f"{verb.name} by a filter cannot take jobs that are {state.label}, but those that are {possible}"
-        )
+        raise InvalidOption(f"{verb.name} by a filter cannot take jobs that are {state.label}, only {possible} ones")
     if states & LIVE_STATES and states & FINISHED_STATES:
         raise InvalidOption("one filter is for jobs that wait or run, or for finished ones: name states of one kind")
     if states <= LIVE_STATES and chosen.is_about_the_end:

@@ -190,7 +190,8 @@ def test_more_than_can_be_done_at_once_is_said_so_and_left_to_a_job(operator: Cl
     assert "Redrive more than 2,000 dead letters" in page
     assert "A job of the broker itself will do it" in page
     done = operator.post(address, {"confirmed": "1"}, follow=True)
-    [message] = messages_of(done)
+    [message, warning] = messages_of(done)
+    assert "no live worker serves its queue" in warning
 
     bulk = Job.objects.get()
     assert detail_url("job", bulk.pk) in message

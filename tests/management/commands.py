@@ -83,7 +83,9 @@ def jobs(*arguments: str, terminal: bool = False) -> Ran:
 
 
 def make(state: JobState, **fields: Any) -> Any:
-    """A job in this state, live or finished."""
+    """A job in this state, live or finished; a scheduled one waits for a retry."""
+    if state is JobState.SCHEDULED:
+        fields = {"attempt": 1, **fields}
     if state is JobState.DEAD:
         return factories.ArchivedJobFactory(dead=True, **fields)
     if state.is_finished:

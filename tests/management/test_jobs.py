@@ -26,7 +26,7 @@ def state_of(job: object) -> JobState:
 #: Subcommand with its options, a state it takes a job from, the state it leaves it in, the action in the audit.
 VERBS = [
     (["cancel"], JobState.PENDING, JobState.CANCELLED, "job.cancel", "cancel_job"),
-    (["retry"], JobState.DEAD, JobState.PENDING, "job.retry", "retry_job"),
+    (["retry"], JobState.SCHEDULED, JobState.PENDING, "job.retry", "retry_job"),
     (["run-now"], JobState.SCHEDULED, JobState.PENDING, "job.run_now", "run_job_now"),
     (["release"], JobState.PARKED, JobState.PENDING, "job.release", "release_job"),
     (["discard"], JobState.DEAD, JobState.CANCELLED, "job.discard", "discard_job"),
@@ -183,9 +183,16 @@ def test_filters_choose_by_all_that_is_given():
     make(JobState.DEAD, queue=mail)
     make(JobState.CANCELLED, queue=mail, error_message="connection refused")
 
-    ran = jobs("retry", "--state", "dead", "--queue", "mail", "--error", "connection refused", "--yes", "--json")
+    ran = jobs("discard", "--state", "dead", "--queue", "mail", "--error", "connection refused", "--yes", "--json")
 
     assert ran.json["ids"] == [wanted.pk]
+
+
+def test_dead_letters_are_retried_by_their_ids_and_by_a_filter_only_redriven():
+    dead = make(JobState.DEAD)
+    assert "only scheduled ones" in jobs("retry", "--state", "dead", "--yes").error
+    assert jobs("retry", str(dead.pk)).status == 0
+    assert state_of(dead) is JobState.PENDING
 
 
 def test_spans_are_ago_and_by_the_clock_of_the_database():

@@ -102,7 +102,7 @@ def test_workers_are_alive_draining_or_lost():
     workers = {worker["name"]: worker["presence"] for worker in json.loads(status("--json"))["workers"]}
 
     assert workers == {"alive": "alive", "silent": "lost", "buried": "lost", "leaving": "draining"}
-    assert re.search(r"^alive +alive +.*3/10 +default, critical:5 ", status(), re.M)
+    assert re.search(r"^\d+ +alive +alive +.*3/10 +default, critical:5 ", status(), re.M)
     assert "No live worker" not in status()
 
 

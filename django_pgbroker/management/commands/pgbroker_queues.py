@@ -11,14 +11,18 @@ from django.core.management.base import CommandError, CommandParser
 from django_pgbroker.domain import verbs
 from django_pgbroker.domain.durations import describe_seconds
 from django_pgbroker.domain.errors import UnknownQueue, VerbRefused
+from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.names import suggest
+from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.management.exit_codes import ExitCode
+from django_pgbroker.management.job_selection import MOST_COUNTED, add_foreground_option
 from django_pgbroker.management.listing import write_json, write_moment, write_rows
 from django_pgbroker.management.moments import MOMENT_HELP, read_moment
 from django_pgbroker.management.verb_command import VerbCommand
 from django_pgbroker.operations.actors import read_actor
+from django_pgbroker.operations.job_changes import Asking, count_matching
 from django_pgbroker.operations.job_verbs import purge_queue
 from django_pgbroker.operations.overview import QueueOverview, describe_count, list_queues
 from django_pgbroker.operations.permissions import require
@@ -85,13 +89,14 @@ manage.py pgbroker_queues purge mial --dry-run
         )
         text = "a job counts as one priority higher for every so many seconds that it waits; 0: priority counts nothing"
         change.add_argument("--ageing", type=int, metavar="SECONDS", required=True, help=text)
-        self._add(
+        purge = self._add(
             parser,
             "purge",
             self.purge,
             "Cancel all pending jobs of a queue; what is scheduled, blocked, parked or running stays.",
             "mial --dry-run\nmial --reason 'a typing error' --yes",
         )
+        add_foreground_option(purge)
 
     def _add(
         self, parser: CommandParser, name: str, run: Callable[[Namespace], None], purpose: str, examples: str
@@ -167,8 +172,17 @@ manage.py pgbroker_queues purge mial --dry-run
 
     def purge(self, options: Namespace) -> None:
         """Cancel what is pending."""
+        asking = self.read_asking(options)
+        once = partial(purge_queue, options.queue, **asking)
+        wholly = Asking(**asking, in_background=False) if options.foreground else asking
+        chosen = JobFilter(states=(JobState.PENDING.label,), queue=options.queue)
         self.carry_out(
-            options, partial(purge_queue, options.queue, **self.read_asking(options)), is_many=True, noun="job"
+            options,
+            partial(purge_queue, options.queue, **wholly),
+            is_many=True,
+            noun="job",
+            trial=once,
+            matches=partial(count_matching, verbs.PURGE_QUEUE, chosen, most=MOST_COUNTED, using=options.database),
         )
 
 

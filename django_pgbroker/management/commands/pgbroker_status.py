@@ -13,6 +13,7 @@ from django_pgbroker.domain.durations import describe_age, describe_seconds
 from django_pgbroker.domain.errors import ConfigurationError
 from django_pgbroker.domain.presence import Presence, describe_queues
 from django_pgbroker.management.columns import align_columns
+from django_pgbroker.management.listing import write_moment
 from django_pgbroker.operations.overview import (
     STALE_AFTER_SECONDS,
     Overview,
@@ -160,7 +161,8 @@ def _pause_words(queue: QueueOverview) -> str:
         return "active"
     who = f" by {queue.paused_by}" if queue.paused_by else ""
     why = f": {queue.pause_reason}" if queue.pause_reason else ""
-    return f"paused{who}{why}"
+    until = f" until {write_moment(queue.resume_at)}" if queue.resume_at else ""
+    return f"paused{who}{until}{why}"
 
 
 def _worker_lines(overview: Overview) -> list[str]:
@@ -171,6 +173,7 @@ def _worker_lines(overview: Overview) -> list[str]:
     if overview.workers:
         rows = [
             (
+                str(worker.id),
                 worker.name,
                 worker.presence.value,
                 describe_age(worker.heartbeat_seconds_ago),
@@ -181,5 +184,7 @@ def _worker_lines(overview: Overview) -> list[str]:
             )
             for worker in overview.workers
         ]
-        lines += align_columns(("worker", "presence", "heartbeat", "running", "queues", "process", "up for"), rows)
+        lines += align_columns(
+            ("id", "worker", "presence", "heartbeat", "running", "queues", "process", "up for"), rows
+        )
     return lines
