@@ -19,7 +19,7 @@ from django_pgbroker.domain.presence import Presence, describe_queues
 from django_pgbroker.management.columns import make_printable
 from django_pgbroker.management.glyphs import draw_bar, draw_curve
 from django_pgbroker.operations.board import Board, Rate, read_board
-from django_pgbroker.operations.overview import QueueOverview, WorkerOverview, describe_count
+from django_pgbroker.operations.overview import QueueOverview, WorkerOverview, describe_count, name_unserved
 
 #: Pictures that a curve goes back.
 _REMEMBERED = 60
@@ -127,16 +127,18 @@ class StatusBoard:
         table = _make_table(
             "queue", "pending:", "", "lately", "running:", "later:", "oldest:", "done/s:", title_ratio=(0,)
         )
+        unserved = name_unserved(queues, board.workers)
         for queue in queues[:lines]:
-            table.add_row(*self._queue_cells(queue, most, board.rates.get(queue.name, Rate())))
+            mark = "paused" if queue.is_paused else "no worker" if queue.name in unserved else ""
+            table.add_row(*self._queue_cells(queue, most, board.rates.get(queue.name, Rate()), mark))
         _add_rest(table, len(queues) - lines, "No queue yet." if not queues else "")
         return table
 
-    def _queue_cells(self, queue: QueueOverview, most: int, rate: Rate) -> list[Text]:
+    def _queue_cells(self, queue: QueueOverview, most: int, rate: Rate, mark: str) -> list[Text]:
         oldest = queue.oldest_pending_seconds
         name = Text(make_printable(queue.name))
-        if queue.is_paused:
-            name = Text.assemble(("paused ", "bold magenta"), name)
+        if mark:
+            name = Text.assemble((f"{mark} ", "bold magenta"), name)
         later = None if queue.scheduled is None else sum(
             count or 0 for count in (queue.scheduled, queue.parked, queue.blocked)
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """How the broker stands right now: queues, workers, unknown job types. Read by commands and screens."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -93,6 +94,12 @@ class Overview:
     queues: tuple[QueueOverview, ...]
     workers: tuple[WorkerOverview, ...]
     unknown_types: tuple[UnknownType, ...]
+
+
+def name_unserved(queues: Iterable[QueueOverview], workers: Iterable[WorkerOverview]) -> frozenset[str]:
+    """The queues with pending jobs that no live worker serves."""
+    served = {name for worker in workers if worker.presence is not Presence.LOST for name in worker.queues}
+    return frozenset(queue.name for queue in queues if queue.pending and queue.name not in served)
 
 
 def read_overview(using: str | None = None) -> Overview:

@@ -106,6 +106,18 @@ def test_workers_are_alive_draining_or_lost():
     assert "No live worker" not in status()
 
 
+def test_a_queue_with_pending_jobs_that_no_live_worker_serves_says_so():
+    now = timezone.now()
+    for name, pending in (("mail", 3), ("mial", 2), ("empty", 0)):
+        factories.QueueFactory(name=name, pending_count=pending, sampled_at=now)
+    factories.WorkerFactory(name="alive", heartbeat_at=now, queues={"mail": 1})
+    factories.WorkerFactory(name="silent", heartbeat_at=now - timedelta(seconds=61), queues={"mial": 1})
+
+    states = {line.split()[0]: line.split("  ")[-1].strip() for line in status().splitlines()[1:4]}
+
+    assert states == {"mail": "active", "mial": "no worker", "empty": "active"}
+
+
 def test_lost_workers_alone_are_no_live_worker():
     factories.WorkerFactory(name="silent", heartbeat_at=timezone.now() - timedelta(seconds=61))
 

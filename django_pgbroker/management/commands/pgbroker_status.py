@@ -19,6 +19,7 @@ from django_pgbroker.operations.overview import (
     Overview,
     QueueOverview,
     describe_count,
+    name_unserved,
     read_overview,
 )
 
@@ -135,7 +136,8 @@ def _queue_lines(overview: Overview) -> list[str]:
     if not overview.queues:
         return ["No queue yet: the first one appears with the first job, or is declared in settings.PGBROKER."]
     head = ("queue", "oldest pending", "pending", "running", "scheduled", "parked", "blocked", "sampled", "state")
-    lines = align_columns(head, [_queue_row(queue) for queue in overview.queues])
+    unserved = name_unserved(overview.queues, overview.workers)
+    lines = align_columns(head, [_queue_row(queue, is_unserved=queue.name in unserved) for queue in overview.queues])
     if any(queue.is_stale for queue in overview.queues):
         lines.append(
             f"Warning: figures marked * are missing or older than {STALE_AFTER_SECONDS:.0f} s; "
@@ -144,7 +146,7 @@ def _queue_lines(overview: Overview) -> list[str]:
     return lines
 
 
-def _queue_row(queue: QueueOverview) -> tuple[str, ...]:
+def _queue_row(queue: QueueOverview, *, is_unserved: bool) -> tuple[str, ...]:
     depths = (queue.pending, queue.running, queue.scheduled, queue.parked, queue.blocked)
     oldest, sampled = queue.oldest_pending_seconds, queue.sampled_seconds_ago
     return (
@@ -152,7 +154,7 @@ def _queue_row(queue: QueueOverview) -> tuple[str, ...]:
         "-" if oldest is None else describe_seconds(oldest),
         *(describe_count(depth) for depth in depths),
         ("never" if sampled is None else describe_age(sampled)) + (" *" if queue.is_stale else ""),
-        _pause_words(queue),
+        "no worker" if is_unserved and not queue.is_paused else _pause_words(queue),
     )
 
 
