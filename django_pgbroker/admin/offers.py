@@ -17,7 +17,8 @@ def offers[S: type[ActingScreen]](*acts: Act) -> Callable[[S], S]:
         screen.acts = acts
         bulk = [act for act in acts if act.is_bulk]
         screen.actions = [_make_action(act) for act in bulk]  # type: ignore[assignment]
-        for name, handler in [*map(_make_button_for_one, acts), *map(_make_button_for_all, bulk)]:
+        matching = [act for act in bulk if act.verb.filter_states & screen.states]
+        for name, handler in [*map(_make_button_for_one, acts), *map(_make_button_for_all, matching)]:
             setattr(screen, name, handler)
         return screen
 

@@ -8,6 +8,12 @@ from django_pgbroker.domain.errors import InvalidName, show_value
 
 DEFAULT_TENANT = "default"
 
+#: The job type that carries out verbs on very many jobs. Its arguments name an actor, who is trusted.
+BULK_JOB_TYPE = "pgbroker.change_jobs"
+
+#: Job types of the broker itself: nobody writes the arguments of their jobs, copies them or brings them back.
+OWN_JOB_TYPES = frozenset({BULK_JOB_TYPE})
+
 _JOB_TYPE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 _QUEUE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _TENANT_LENGTH = 100

@@ -7,7 +7,7 @@ from functools import partial
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verbs import Verb
-from django_pgbroker.management.job_selection import MOST_COUNTED, read_selection
+from django_pgbroker.management.job_selection import MOST_COUNTED, ROWS_COUNTED, read_selection
 from django_pgbroker.management.verb_command import VerbCommand
 from django_pgbroker.operations.job_changes import Asking, count_matching
 
@@ -37,5 +37,5 @@ class BulkVerbCommand(VerbCommand):
             partial(act, chosen, **wholly),
             is_many=True,
             trial=once,
-            matches=partial(count_matching, verb, chosen, most=MOST_COUNTED, using=options.database),
+            matches=partial(count_matching, verb, chosen, most=MOST_COUNTED, rows=ROWS_COUNTED, using=options.database),
         )

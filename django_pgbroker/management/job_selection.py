@@ -15,6 +15,7 @@ _TIMES = ("created_after", "created_before", "finished_after", "finished_before"
 
 #: A trial counts up to here what a job of the broker would do.
 MOST_COUNTED = 1_000_000
+ROWS_COUNTED = 20_000_000
 
 FILTER_EXAMPLES = "--state dead --queue mail --error 'no such order' --finished-after 2h"
 

@@ -118,6 +118,8 @@ class VerbCommand(BrokerCommand):
 
 def _find_user(username: str) -> Person:
     users = get_user_model()
+    if not username.isprintable():
+        raise CommandError("--as: the name has characters that no user's has", returncode=ExitCode.ERROR)
     try:
         found: Person = users._default_manager.get(**{users.USERNAME_FIELD: username})
     except users.DoesNotExist:

@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 
 from django_pgbroker.conf import get_settings
+from django_pgbroker.domain.options import read_text
 from django_pgbroker.models import AuditEntry
 from django_pgbroker.operations.pages import Page, read_page
 
@@ -30,6 +31,15 @@ class AuditQuery:
     job_id: int | None = None
     queue: str | None = None
     worker_id: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the words.
+
+        Raises:
+            InvalidOption: one that no entry can have.
+        """
+        for name in ("actor", "action", "source", "queue"):
+            read_text(name, getattr(self, name))
 
     @property
     def targets(self) -> list[Q]:

@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django_pgbroker.conf import LONGEST_TIMEOUT_SECONDS, get_settings
 from django_pgbroker.domain.executor_kinds import ExecutorKind
 from django_pgbroker.domain.job_filter import JobFilter
+from django_pgbroker.domain.names import BULK_JOB_TYPE
 from django_pgbroker.domain.options import JobOptions
 from django_pgbroker.domain.priorities import HIGHEST_PRIORITY
 from django_pgbroker.domain.verb_report import VerbReport
@@ -27,9 +28,6 @@ from django_pgbroker.registry import JobType
 from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.store.held_jobs import Cutoff, count_matching, find_bulk_progress
 from django_pgbroker.store.queue_service import find_queue_service
-
-#: Of the job type; ``django_pgbroker/jobs.py`` registers it.
-BULK_JOB_TYPE = "pgbroker.change_jobs"
 
 #: The total that is shown is counted up to here.
 _COUNTED = 100_000_000

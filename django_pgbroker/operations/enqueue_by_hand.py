@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, InterfaceError
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import InvalidOption, InvalidPayload, show_value
+from django_pgbroker.domain.names import OWN_JOB_TYPES
 from django_pgbroker.domain.options import OPTION_NAMES, JobOptions, describe_unknown
 from django_pgbroker.domain.verbs import ENQUEUE_JOB
 from django_pgbroker.operations.actors import Acting, read_actor
@@ -59,6 +60,8 @@ def enqueue_by_name(
     if not isinstance(arguments, Mapping):
         raise InvalidPayload("arguments", f"must be a mapping of arguments by name, not {show_value(arguments)}")
     settings = get_settings()
+    # before anything is told about job types
+    require(who, ENQUEUE_JOB)
     known = registry.get(job_type)
     if not is_for_hands(known):
         raise InvalidOption(f"{known.name!r} is a job type of the broker itself: the verbs that need it enqueue it")
@@ -68,7 +71,7 @@ def enqueue_by_name(
     bound = known.bind((), arguments)
     gateway = open_caller_gateway(using or settings.database)
     try:
-        with transaction.atomic(using=gateway.alias):
+        with gateway.all_or_nothing():
             handle = store_job(known, bound, asked, gateway.alias)
             write_audit(
                 gateway,
@@ -91,4 +94,4 @@ def enqueue_by_name(
 
 def is_for_hands(job_type: JobType) -> bool:
     """Whether people may write the arguments of its jobs: those of the broker itself name an actor, who is trusted."""
-    return job_type.handler.__module__.partition(".")[0] != "django_pgbroker"
+    return job_type.name not in OWN_JOB_TYPES

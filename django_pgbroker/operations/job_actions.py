@@ -8,9 +8,11 @@ from typing import Any
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain import verbs
+from django_pgbroker.domain.payload import encode_arguments
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.operations.actors import Actor
+from django_pgbroker.registry import registry
 from django_pgbroker.store import job_changes as store
 from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.store.held_jobs import HeldJob
@@ -123,31 +125,38 @@ def _release(gateway: CallerGateway, held: Sequence[HeldJob], _options: Options,
 
 def _edit(gateway: CallerGateway, held: Sequence[HeldJob], options: Options, _actor: Actor) -> Outcome:
     [job] = held
-    before = store.edit_job(
-        gateway, job.id, options["arguments"], options["version"], is_dead_letter=job.state.is_finished
-    )
+    arguments, version = _encode(job.job_type, options["arguments"])
+    before = store.edit_job(gateway, job.id, arguments, version, is_dead_letter=job.state.is_finished)
     if before is None:
         return Outcome([], {}, unchanged="its payload is gone")
-    after = {"arguments": json.loads(options["arguments"])}
-    return Outcome([job.id], after, before={"arguments": json.loads(before)})
+    return Outcome([job.id], {"arguments": json.loads(arguments)}, before={"arguments": json.loads(before)})
 
 
 def _clone(gateway: CallerGateway, held: Sequence[HeldJob], options: Options, actor: Actor) -> Outcome:
     [job] = held
+    arguments, version = None, None
+    if "arguments" in options:
+        arguments, version = _encode(job.job_type, options["arguments"])
     new_id = store.clone_job(
         gateway,
         job.id,
         actor.name,
         queue=options.get("queue"),
         priority=options.get("priority"),
-        arguments=options.get("arguments"),
-        version=options.get("version"),
+        arguments=arguments,
+        version=version,
         timeout_seconds=get_settings().default_timeout_seconds,
     )
     if new_id is None:
         return Outcome([], {}, unchanged="its payload is gone")
     queue = options.get("queue") or job.queue
     return Outcome([job.id], {"clone": new_id, "queue": queue}, woken=frozenset({queue}), created=[new_id])
+
+
+def _encode(job_type: str, arguments: Mapping[str, object]) -> tuple[str, int]:
+    """Arguments as they are stored, checked against the handler, and the version of the payload."""
+    known = registry.get(job_type)
+    return encode_arguments(known.bind((), arguments), get_settings().payload_limit_bytes), known.version
 
 
 def _queues_of(held: Sequence[HeldJob]) -> frozenset[str]:

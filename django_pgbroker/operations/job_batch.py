@@ -3,29 +3,45 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
+from django.db import OperationalError
+
 from django_pgbroker.conf import get_settings
+from django_pgbroker.domain.names import OWN_JOB_TYPES
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import MOST_NAMED, Refusal, RefusalKind, VerbReport
-from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.domain.verbs import CLONE_JOB, EDIT_JOB, REDRIVE_JOB, RETRY_JOB, Verb
 from django_pgbroker.operations.actors import Actor
 from django_pgbroker.operations.job_actions import Outcome, find_action
 from django_pgbroker.operations.permissions import is_allowed
 from django_pgbroker.runtime.announcer import announce_on_commit
 from django_pgbroker.runtime.listener import name_cancel
 from django_pgbroker.store.audit import write_audit
+from django_pgbroker.store.errors import is_conflict
 from django_pgbroker.store.gateway import CallerGateway
-from django_pgbroker.store.held_jobs import HeldJob, lock_jobs
+from django_pgbroker.store.held_jobs import HeldJob, find_existing, lock_jobs
 
 #: So many jobs are held and changed in one transaction.
 BATCH = 500
 
-#: A job may be redriven between two looks at it; that this happens again and again is no coincidence.
-_MOST_LOOKS = 3
+#: A batch that meets others on its rows is tried again so often.
+_MOST_ATTEMPTS = 5
 
 #: More running jobs hear of their cancel by the next renewal of their lease, not by a message each.
 _MOST_TOLD = 100
+
+
+#: These bring jobs back or copy what they carry; the broker's own are asked for anew instead.
+_NOT_ON_OWN_JOBS = frozenset({REDRIVE_JOB, EDIT_JOB, CLONE_JOB})
+
+
+class _MovedMeanwhile(OperationalError):
+    """A job went back from the archive between two looks. To lock it now would be out of order: all begins again."""
+
+    def __init__(self) -> None:
+        super().__init__("jobs were brought back and ended again at every look; try again")
 
 
 @dataclass
@@ -73,14 +89,14 @@ class JobChange:
         Raises:
             django.db.DatabaseError: as the server answered; nothing has changed.
         """
-        with self.gateway.all_or_nothing():
-            held = lock()
-            fit, refusals = self._sort_out(held, ids)
-            outcome = find_action(self.verb)(self.gateway, fit, self.options, self.actor) if fit else Outcome([], {})
-            if outcome.changed:
-                done = set(outcome.changed)
-                reached = {} if reach is None else {"reached": reach()}
-                self._write_audit([job for job in fit if job.id in done], outcome, reached)
+        for attempt in count(1):
+            try:
+                with self.gateway.all_or_nothing():
+                    fit, refusals, outcome = self._change_locked(lock(), ids, reach)
+                break
+            except OperationalError as error:
+                if attempt >= _MOST_ATTEMPTS or not self._may_try_again(error):
+                    raise
         settled = {*outcome.changed, *outcome.requested}
         refusals += [Refusal(job.id, RefusalKind.UNCHANGED, outcome.unchanged) for job in fit if job.id not in settled]
         self._announce(outcome)
@@ -94,18 +110,33 @@ class JobChange:
             refusals=tuple(sorted(refusals, key=lambda refusal: refusal.job_id)[:MOST_NAMED]),
         )
 
+    def _change_locked(
+        self, held: Sequence[HeldJob], ids: Iterable[int], reach: Callable[[], int] | None
+    ) -> tuple[list[HeldJob], list[Refusal], Outcome]:
+        fit, refusals = self._sort_out(held, ids)
+        outcome = find_action(self.verb)(self.gateway, fit, self.options, self.actor) if fit else Outcome([], {})
+        if outcome.changed:
+            done = set(outcome.changed)
+            reached = {} if reach is None else {"reached": reach()}
+            self._write_audit([job for job in fit if job.id in done], outcome, reached)
+        return fit, refusals, outcome
+
+    def _may_try_again(self, error: OperationalError) -> bool:
+        """Whether nothing but this batch was undone: a savepoint gives its locks back, not the caller's snapshot."""
+        if isinstance(error, _MovedMeanwhile):
+            return True
+        return is_conflict(error) and not self.gateway.is_in_transaction
+
     @property
     def origins(self) -> frozenset[JobState]:
         """The states that it takes jobs from."""
         return self.states or self.verb.states
 
     def _lock(self, ids: Sequence[int]) -> list[HeldJob]:
-        held: list[HeldJob] = []
-        for _ in range(_MOST_LOOKS):
-            missing = sorted(set(ids) - {job.id for job in held})
-            if not missing:
-                break
-            held += lock_jobs(self.gateway, missing)
+        held = lock_jobs(self.gateway, ids)
+        missing = set(ids) - {job.id for job in held}
+        if missing and find_existing(self.gateway, missing):
+            raise _MovedMeanwhile
         return held
 
     def _sort_out(self, held: Sequence[HeldJob], ids: Iterable[int]) -> tuple[list[HeldJob], list[Refusal]]:
@@ -120,6 +151,9 @@ class JobChange:
             if not self._is_permitted(job):
                 why = f"not permitted in queue {job.queue!r} of tenant {job.tenant!r}"
                 refusals.append(Refusal(job.id, RefusalKind.NOT_PERMITTED, why))
+            elif self._is_out_of_reach(job):
+                why = "it is a job of the broker itself: ask for what it does once more"
+                refusals.append(Refusal(job.id, RefusalKind.WRONG_STATE, why))
             elif job.state not in self.origins:
                 kind = RefusalKind.FINISHED if job.state.is_finished else RefusalKind.WRONG_STATE
                 refusals.append(Refusal(job.id, kind, describe_wrong_state(self.verb, job.state)))
@@ -127,10 +161,20 @@ class JobChange:
                 fit.append(job)
         return fit, refusals
 
+    def _is_out_of_reach(self, job: HeldJob) -> bool:
+        returns = self.verb in _NOT_ON_OWN_JOBS or (self.verb == RETRY_JOB and job.state.is_finished)
+        return returns and job.job_type in OWN_JOB_TYPES
+
     def _is_permitted(self, job: HeldJob) -> bool:
-        place = (job.queue, job.tenant)
+        """Whether the actor may do it to jobs of this queue and tenant, and in the queue that they go to."""
+        return all(
+            self._is_permitted_in(queue, job.tenant) for queue in {job.queue, self.options.get("queue") or job.queue}
+        )
+
+    def _is_permitted_in(self, queue: str, tenant: str) -> bool:
+        place = (queue, tenant)
         if place not in self._permitted:
-            self._permitted[place] = is_allowed(self.actor, self.verb, queue=job.queue, tenant=job.tenant)
+            self._permitted[place] = is_allowed(self.actor, self.verb, queue=queue, tenant=tenant)
         return self._permitted[place]
 
     def _write_audit(self, changed: Sequence[HeldJob], outcome: Outcome, reached: Mapping[str, int]) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NotRequired, Required, TypedDict
 
 from django_pgbroker.conf import get_settings
-from django_pgbroker.domain.errors import InvalidOption, UnknownQueue
+from django_pgbroker.domain.errors import InvalidOption, UnknownJobType, UnknownQueue
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.names import suggest
 from django_pgbroker.domain.states import FINISHED_STATES, LIVE_STATES, JobState
@@ -21,7 +21,7 @@ from django_pgbroker.operations.named_changes import change_named, read_ids, wra
 from django_pgbroker.operations.permissions import require
 from django_pgbroker.store import held_jobs
 from django_pgbroker.store.gateway import CallerGateway
-from django_pgbroker.store.names import find_queue_names
+from django_pgbroker.store.names import find_missing_names, find_queue_names
 
 #: One job by its id, several, or all that match.
 type Selection = int | Iterable[int] | JobFilter
@@ -30,7 +30,7 @@ type Selection = int | Iterable[int] | JobFilter
 MOST_AT_ONCE = 2_000
 
 #: The question how many match looks at so many rows.
-_COUNTED_ROWS = 200_000
+MOST_COUNTED_ROWS = 200_000
 
 
 class Asking(TypedDict, total=False):
@@ -83,7 +83,7 @@ def change_jobs(
     gateway = open_caller_gateway(using or get_settings().database)
     chosen = selection if isinstance(selection, JobFilter) else read_ids(selection)
     with wrapping_errors(verb):
-        _check_queues(gateway, chosen, options.get("queue"))
+        _check_names(gateway, chosen, options.get("queue"))
         if options.get("queue"):
             require(asked, verb, queue=options["queue"])
         change = JobChange(verb, _settle_times(gateway, options), asked, gateway)
@@ -94,13 +94,21 @@ def change_jobs(
         return change_named(change, chosen)
 
 
-def count_matching(verb: Verb, chosen: JobFilter, *, most: int = MOST_AT_ONCE, using: str | None = None) -> Matches:
+def count_matching(
+    verb: Verb,
+    chosen: JobFilter,
+    *,
+    most: int = MOST_AT_ONCE,
+    rows: int = MOST_COUNTED_ROWS,
+    using: str | None = None,
+) -> Matches:
     """How many jobs a verb would take with this filter, in bounded time whatever the size of the tables.
 
     Args:
         verb: on jobs.
         chosen: the filter.
         most: counting ends there.
+        rows: of the table, so many are looked at.
         using: alias of the database; by default ``PGBROKER["DATABASE"]``.
 
     Raises:
@@ -109,7 +117,7 @@ def count_matching(verb: Verb, chosen: JobFilter, *, most: int = MOST_AT_ONCE, u
     """
     gateway = open_caller_gateway(using or get_settings().database)
     with wrapping_errors(verb):
-        return _count(gateway, chosen, read_states(verb, chosen), most)
+        return _count(gateway, chosen, read_states(verb, chosen), most, rows)
 
 
 def read_states(verb: Verb, chosen: JobFilter) -> frozenset[JobState]:
@@ -150,23 +158,27 @@ def _change_matching(change: JobChange, chosen: JobFilter, in_background: bool |
 
 
 def _is_small(change: JobChange, chosen: JobFilter) -> bool:
-    matches = _count(change.gateway, chosen, change.states, MOST_AT_ONCE)
-    return matches.is_exact
+    return _count(change.gateway, chosen, change.states, MOST_AT_ONCE, MOST_COUNTED_ROWS).is_exact
 
 
-def _count(gateway: CallerGateway, chosen: JobFilter, states: frozenset[JobState], most: int) -> Matches:
-    found, is_complete = held_jobs.count_matching(gateway, chosen, states, most=most, rows=_COUNTED_ROWS)
+def _count(gateway: CallerGateway, chosen: JobFilter, states: frozenset[JobState], most: int, rows: int) -> Matches:
+    found, is_complete = held_jobs.count_matching(gateway, chosen, states, most=most, rows=rows)
     return Matches(found, is_complete and found <= most)
 
 
-def _check_queues(gateway: CallerGateway, chosen: JobFilter | list[int], target: str | None) -> None:
-    named = {target, chosen.queue if isinstance(chosen, JobFilter) else None} - {None}
-    if not named:
-        return
-    known = find_queue_names(gateway)
-    for queue in sorted(filter(None, named)):
+def _check_names(gateway: CallerGateway, chosen: JobFilter | list[int], target: str | None) -> None:
+    """A name without a row is a typing error: no job can match it, or move there."""
+    queues = {target, chosen.queue if isinstance(chosen, JobFilter) else None} - {None}
+    known = find_queue_names(gateway) if queues else []
+    for queue in sorted(filter(None, queues)):
         if queue not in known:
             raise UnknownQueue(f"there is no queue {queue!r}. {suggest(queue, known)}".rstrip())
+    if isinstance(chosen, JobFilter) and (chosen.job_type or chosen.tenant):
+        _, no_type, no_tenant = find_missing_names(gateway, "", chosen.job_type or "", chosen.tenant or "")
+        if chosen.job_type and no_type:
+            raise UnknownJobType(f"no job of a type {chosen.job_type!r} was ever enqueued in this database")
+        if chosen.tenant and no_tenant:
+            raise InvalidOption(f"there is no tenant {chosen.tenant!r} in this database")
 
 
 def _settle_times(gateway: CallerGateway, options: Mapping[str, Any]) -> Mapping[str, Any]:

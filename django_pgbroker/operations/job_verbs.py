@@ -14,18 +14,12 @@ from django_pgbroker.domain.errors import (
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.names import check_queue_name
 from django_pgbroker.domain.options import Duration, read_duration, read_time
-from django_pgbroker.domain.payload import encode_arguments
 from django_pgbroker.domain.priorities import resolve_priority
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import VerbReport
-from django_pgbroker.domain.verbs import Verb
-from django_pgbroker.operations.actors import read_actor
-from django_pgbroker.operations.enqueue_by_hand import is_for_hands
 from django_pgbroker.operations.handles import JobHandle
 from django_pgbroker.operations.job_changes import Asking, Selection, change_jobs
 from django_pgbroker.operations.named_changes import raise_refusal, read_job_id
-from django_pgbroker.operations.permissions import require
-from django_pgbroker.registry import registry
 
 #: A pace beyond this is no pace.
 _FASTEST_PER_SECOND = 100_000.0
@@ -111,7 +105,8 @@ def redrive_jobs(
 ) -> VerbReport:
     """Send dead letters back to their queues, as the same jobs: id, history, steps and idempotency key stay.
 
-    Cancelled and expired jobs come back too where the selection names them. A former expiry or deadline is gone.
+    Cancelled and expired jobs come back too where the selection names them; their steps are forgotten, for nobody was
+    to need them. A former expiry or deadline is gone.
 
     Args:
         selection: as for ``cancel_jobs``; a filter without states means the dead letters.
@@ -159,8 +154,8 @@ def edit_job(job_id: int, arguments: Mapping[str, object], **asking: Unpack[Aski
         UnknownJobType: this process does not know the job's type, so that nothing can be checked.
         InvalidArguments, InvalidPayload, PayloadTooLarge: the arguments do not fit the handler, or cannot be stored.
     """
-    options = _encode(_find_type(verbs.EDIT_JOB, job_id, asking), arguments)
-    return change_jobs(verbs.EDIT_JOB, job_id, options, **asking)
+    options = {"arguments": _check_mapping(arguments)}
+    return change_jobs(verbs.EDIT_JOB, read_job_id(job_id), options, **asking)
 
 
 def clone_job(
@@ -187,36 +182,20 @@ def clone_job(
         NotPermitted, UnknownQueue, UnknownJobType, InvalidArguments, InvalidPayload, PayloadTooLarge, InvalidOption,
         BrokerDatabaseError: nothing is stored.
     """
-    job_type = _find_type(verbs.CLONE_JOB, job_id, asking)
-    options = {} if arguments is None else _encode(job_type, arguments)
+    options: dict[str, Any] = {} if arguments is None else {"arguments": _check_mapping(arguments)}
     if queue is not None:
         options["queue"] = check_queue_name(queue)
     if priority is not None:
         options["priority"] = resolve_priority(priority, get_settings().priority_levels)
-    report = change_jobs(verbs.CLONE_JOB, job_id, options, **asking)
+    report = change_jobs(verbs.CLONE_JOB, read_job_id(job_id), options, **asking)
     raise_refusal(report)
     return JobHandle(report.created[0], asking.get("using") or get_settings().database)
 
 
-def _find_type(verb: Verb, job_id: int, asking: Asking) -> str:
-    """The name of the job's type, for those who may do this; the broker's own jobs are left alone.
-
-    Whoever writes the arguments of those says in whose name they act.
-    """
-    require(read_actor(asking["actor"], asking.get("source", "code"), asking.get("reason")), verb)
-    name = JobHandle(read_job_id(job_id), asking.get("using") or get_settings().database).job_type()
-    if registry.knows(name) and not is_for_hands(registry.get(name)):
-        raise InvalidOption(f"{name!r} is a job type of the broker itself: its jobs are neither edited nor cloned")
-    return name
-
-
-def _encode(job_type: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Arguments as they are stored, checked against the handler."""
+def _check_mapping(arguments: Mapping[str, object]) -> Mapping[str, object]:
     if not isinstance(arguments, Mapping):
         raise InvalidPayload("arguments", f"must be a mapping by name, not {show_value(arguments)}")
-    known = registry.get(job_type)
-    text = encode_arguments(known.bind((), arguments), get_settings().payload_limit_bytes)
-    return {"arguments": text, "version": known.version}
+    return arguments
 
 
 def _read_pace(per_second: float) -> float:

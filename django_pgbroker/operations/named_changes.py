@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import batched
+from itertools import batched, islice
 
 from django.db import DatabaseError, InterfaceError
 
@@ -83,11 +83,10 @@ def read_ids(selection: int | Iterable[int]) -> list[int]:
     """
     if isinstance(selection, str | bytes | Mapping) or not isinstance(selection, int | Iterable):
         raise InvalidOption(f"jobs are named by an id, by ids or by a JobFilter, not by {show_value(selection)}")
-    given = [selection] if isinstance(selection, int) else selection
-    ids = sorted({read_job_id(job_id) for job_id in given})
-    if len(ids) > MOST_IDS:
-        raise InvalidOption(f"{len(ids):,} ids are more than {MOST_IDS:,}; use a JobFilter")
-    return ids
+    given = [selection] if isinstance(selection, int) else list(islice(selection, MOST_IDS + 1))
+    if len(given) > MOST_IDS:
+        raise InvalidOption(f"more than {MOST_IDS:,} ids; use a JobFilter")
+    return sorted({read_job_id(job_id) for job_id in given})
 
 
 def read_job_id(job_id: object) -> int:

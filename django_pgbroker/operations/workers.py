@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, InterfaceError
 
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain import verbs
@@ -150,7 +150,7 @@ def _order(
     require(acting, verb, queue=queue)
     gateway = open_caller_gateway(using or get_settings().database)
     try:
-        with transaction.atomic(using=gateway.alias):
+        with gateway.all_or_nothing():
             standing = _require_running(hold_worker(gateway, worker_id), worker_id)
             wanted = change(standing)
             if wanted == standing:

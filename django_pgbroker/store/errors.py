@@ -45,7 +45,7 @@ class BrokerUnavailable(BrokerDatabaseError, OperationalError):
 
 
 class EnqueueConflict(BrokerDatabaseError, OperationalError):
-    """The job was not stored because of a concurrent transaction; roll back and run the whole transaction again."""
+    """Nothing was stored because of a concurrent transaction; roll back and run the whole transaction again."""
 
     code = "enqueue_conflict"
 
@@ -56,6 +56,11 @@ def find_sqlstate(error: BaseException) -> str | None:
         if state := getattr(candidate, "sqlstate", None):
             return str(state)
     return None
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a concurrent transaction was in the way, so that the same may well succeed when it is done again."""
+    return find_sqlstate(error) in _CONFLICTS
 
 
 def wrap_database_error(error: DatabaseError | InterfaceError, purpose: str) -> BrokerDatabaseError:

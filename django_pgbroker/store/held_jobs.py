@@ -45,6 +45,15 @@ def lock_jobs(gateway: CallerGateway, ids: Iterable[int]) -> list[HeldJob]:
     return held
 
 
+def find_existing(gateway: CallerGateway, ids: Iterable[int]) -> list[int]:
+    """Which of these jobs exist, live or finished.
+
+    Raises:
+        django.db.DatabaseError: as the server answered.
+    """
+    return [int(job_id) for (job_id,) in gateway.fetch("find_existing_jobs", {"ids": array_of_integers(sorted(ids))})]
+
+
 def lock_matching_jobs(
     gateway: CallerGateway, chosen: JobFilter, states: Iterable[JobState], *, after: int, until: int, batch: int
 ) -> list[HeldJob]:

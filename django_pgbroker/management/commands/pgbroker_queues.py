@@ -17,7 +17,7 @@ from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verb_report import VerbReport
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.management.exit_codes import ExitCode
-from django_pgbroker.management.job_selection import MOST_COUNTED, add_foreground_option
+from django_pgbroker.management.job_selection import MOST_COUNTED, ROWS_COUNTED, add_foreground_option
 from django_pgbroker.management.listing import write_json, write_moment, write_rows
 from django_pgbroker.management.moments import MOMENT_HELP, read_moment
 from django_pgbroker.management.verb_command import VerbCommand
@@ -182,7 +182,9 @@ manage.py pgbroker_queues purge mial --dry-run
             is_many=True,
             noun="job",
             trial=once,
-            matches=partial(count_matching, verbs.PURGE_QUEUE, chosen, most=MOST_COUNTED, using=options.database),
+            matches=partial(
+                count_matching, verbs.PURGE_QUEUE, chosen, most=MOST_COUNTED, rows=ROWS_COUNTED, using=options.database
+            ),
         )
 
 

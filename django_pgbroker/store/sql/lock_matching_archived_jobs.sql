@@ -1,6 +1,7 @@
 -- purpose: hold the next finished jobs that match a filter
--- params:  after, until bigint (ids: behind the one, up to the other), batch bigint, states smallint[]; tried boolean, queue, job_type, tenant, error_class, error text (null: any; error is contained in the
---          message, in whatever case), created_after, created_before, finished_after, finished_before timestamptz
+-- params:  after, until bigint (ids: behind the one, up to the other), batch bigint, states smallint[],
+--          tried boolean, queue, job_type, tenant, error_class, error text, created_after, created_before,
+--          finished_after, finished_before timestamptz (null: any; error is contained in the message, in whatever case)
 -- returns: id, state, queue, tenant, job_type (names), priority
 -- moves:
 -- locks:   the jobs' rows by id, waiting for a verb that has them; what no longer matches then is left out

@@ -1,5 +1,6 @@
 -- purpose: hold the next live jobs that match a filter
--- params:  after, until bigint (ids: behind the one, up to the other), batch bigint, states smallint[]; tried boolean, queue, job_type, tenant text, created_after, created_before timestamptz (null: any)
+-- params:  after, until bigint (ids: behind the one, up to the other), batch bigint, states smallint[],
+--          tried boolean, queue, job_type, tenant text, created_after, created_before timestamptz (null: any)
 -- returns: id, state, queue, tenant, job_type (names), priority
 -- moves:
 -- locks:   the jobs' rows by id, waiting for a claim or a verb that has them; what no longer matches then is left out
