@@ -59,11 +59,26 @@ class ReasonForm(forms.Form):
         return {name: value for name, value in self.cleaned_data.items() if name != "reason"}
 
 
+def check_ahead(moment: datetime | None) -> datetime | None:
+    """A time that is to come.
+
+    Raises:
+        ValidationError: it has passed.
+    """
+    if moment is not None and moment <= timezone.now():
+        raise forms.ValidationError("This time has passed.")
+    return moment
+
+
 class PostponeForm(ReasonForm):
     """By how long, or until when."""
 
     delay = forms.FloatField(required=False, min_value=0, label="Minutes from now", widget=forms.NumberInput)
     run_at = MomentField(label="Or not before")
+
+    def clean_run_at(self) -> datetime | None:
+        """A time ahead."""
+        return check_ahead(self.cleaned_data["run_at"])
 
     def clean(self) -> dict[str, Any]:
         """One of both, the delay in seconds."""
@@ -124,10 +139,7 @@ class PauseForm(ReasonForm):
 
     def clean_until(self) -> datetime | None:
         """A time ahead."""
-        until: datetime | None = self.cleaned_data["until"]
-        if until is not None and until <= timezone.now():
-            raise forms.ValidationError("This time has passed.")
-        return until
+        return check_ahead(self.cleaned_data["until"])
 
 
 class AgeingForm(ReasonForm):

@@ -6,6 +6,7 @@ from admin_extra_buttons.mixins import ExtraButtonsMixin
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.views.main import ERROR_FLAG
 from django.core.checks import CheckMessage
 from django.core.exceptions import PermissionDenied
 from django.forms import Media
@@ -13,14 +14,23 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 
 from django_pgbroker.admin.act import Act
-from django_pgbroker.admin.choice import Choice, choose_jobs, describe_filter, read_filter
-from django_pgbroker.admin.confirmation import confirm_or_carry_out
+from django_pgbroker.admin.choice import (
+    Choice,
+    choose_jobs,
+    count_words,
+    describe_filter,
+    describe_gone,
+    read_filter,
+    remark_on_matches,
+)
+from django_pgbroker.admin.confirmation import CONFIRMED, confirm_or_carry_out
+from django_pgbroker.admin.display import is_key
 from django_pgbroker.admin.keyset import AFTER, BEFORE
 from django_pgbroker.admin.screen import ReadOnlyScreen
 from django_pgbroker.domain.errors import PgbrokerError
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.verbs import Verb
-from django_pgbroker.operations.job_changes import count_matching
+from django_pgbroker.operations.job_changes import Matches, count_matching
 from django_pgbroker.operations.permissions import may
 
 
@@ -68,6 +78,14 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         """This row in words."""
         return f"{self.opts.verbose_name} {row}"
 
+    def short_phrase_of(self, row: Any) -> str:
+        """This row in few words, for the button."""
+        return str(row)
+
+    def remark_on(self, act: Act, row: Any) -> str:
+        """What else is to be known before this is done to this row."""
+        return ""
+
     def place_of(self, row: Any) -> dict[str, str]:
         """Queue and tenant of this row, for the permission."""
         return {}
@@ -93,7 +111,18 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
 
     def is_filtered(self, request: HttpRequest) -> bool:
         """Whether all that match are something that may be meant: a filter is in use, or none is needed."""
-        return self.is_whole_list_offered or any(name in request.GET for name in self.filter_names())
+        return self.is_whole_list_offered or any(request.GET.get(name) for name in self.filter_names())
+
+    def why_not_all(self, request: HttpRequest) -> str:
+        """Why all that match cannot be meant by this address; empty when they can."""
+        if request.GET.get("q"):
+            return "All that match are those of filters, not of a search. Nothing was done."
+        known = {*self.filter_names(), "q", BEFORE, AFTER, ERROR_FLAG}
+        if unknown := sorted(set(request.GET) - known):
+            return f"This list has no filter {unknown[0][:40]!r}. Nothing was done: choose a filter beside the list."
+        if not self.is_filtered(request):
+            return f"That would be all {self.opts.verbose_name_plural}. Nothing was done: choose a filter first."
+        return ""
 
     def is_offered_for_one(self, request: HttpRequest, act: Act, row: Any) -> bool:
         """Whether the page of this row has the button."""
@@ -102,8 +131,7 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
     def is_offered_for_all(self, request: HttpRequest, act: Act) -> bool:
         """Whether the list has the button for all that match."""
         return (
-            self.is_filtered(request)
-            and not request.GET.get("q")
+            not self.why_not_all(request)
             and bool(self.listed_states(request) & act.verb.filter_states)
             and self.is_permitted(request, act.verb)
         )
@@ -129,7 +157,7 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
     @override
     def response_action(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse | None:
         """Refuse keys that are none before Django asks the database for them."""
-        if not all(_is_key(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)):
+        if not all(is_key(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)):
             return None
         return super().response_action(request, *args, **options)
 
@@ -155,7 +183,14 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
         if row is None:
             return HttpResponseRedirect(self.page_url(pk))
         self.require(request, act.verb, row)
-        choice = Choice(self.target_of(row), self.phrase_of(row), self.page_url(pk), subject=row)
+        choice = Choice(
+            self.target_of(row),
+            self.phrase_of(row),
+            self.page_url(pk),
+            subject=row,
+            short=self.short_phrase_of(row),
+            remark=self.remark_on(act, row),
+        )
         response = confirm_or_carry_out(self, request, act, choice)
         if response.status_code == 302 and self.get_object(request, str(pk)) is None:
             return HttpResponseRedirect(self.list_url())
@@ -163,42 +198,55 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
 
     def act_on_selection(self, request: HttpRequest, act: Act) -> HttpResponse | None:
         """The action on the rows with a tick; never on more, whatever is posted."""
-        ids = sorted({int(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if _is_key(each)})
-        if not ids:
+        ids = sorted({int(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME) if is_key(each)})
+        ids = ids[: self.list_per_page]
+        name = str(self.opts.verbose_name)
+        # keys of other tables are none of this list, and its permission to view is none for theirs
+        rows = list(self.get_queryset(request).filter(pk__in=ids).defer(*self.list_defer).order_by("pk"))
+        gone = len(ids) - len(rows)
+        if gone and (CONFIRMED in request.POST or not rows):
+            self.message_user(request, describe_gone(gone, name), messages.WARNING)
+        if not rows:
             return None
-        here = self.get_queryset(request).filter(pk__in=ids[: self.list_per_page]).defer(*self.list_defer)
-        choice = choose_jobs(
-            list(here.order_by("pk")), ids, str(self.opts.verbose_name), request.get_full_path(), act.name
+        return confirm_or_carry_out(
+            self, request, act, choose_jobs(rows, gone, name, request.get_full_path(), act.name)
         )
-        return confirm_or_carry_out(self, request, act, choice)
 
     def act_on_matching(self, request: HttpRequest, act: Act) -> HttpResponse:
         """The button above the list, for all that its filters leave."""
         self.require(request, act.verb)
+        if why_not := self.why_not_all(request):
+            self.message_user(request, why_not, messages.ERROR)
+            return HttpResponseRedirect(self.list_url())
+        name = str(self.opts.verbose_name)
         filters = {name: request.GET[name] for name in self.filter_names() if name in request.GET}
         states = self.listed_states(request) & act.verb.filter_states
         if not states:
-            self.message_user(request, f"No job on this list can be taken by {act.verb.name}.", messages.WARNING)
+            words = f"{act.verb.label}: not for jobs in this state. Nothing was done."
+            self.message_user(request, words, messages.WARNING)
             return HttpResponseRedirect(self.list_url())
         try:
             chosen = read_filter(states, filters)
             matches = count_matching(act.verb, chosen)
-        except (PgbrokerError, ValueError) as error:
+        except PgbrokerError as error:
             self.message_user(request, str(error), messages.ERROR)
             return HttpResponseRedirect(self.list_url())
         back = request.GET.copy()
-        for name in (BEFORE, AFTER):
-            back.pop(name, None)
-        words = describe_filter(chosen, matches, str(self.opts.verbose_name))
-        remark = "" if matches.is_exact else "A job of the broker itself will do it, and shows how far it is."
-        return confirm_or_carry_out(
-            self, request, act, Choice(chosen, words, self.list_url(back), remark=remark, is_many=True)
+        for position in (BEFORE, AFTER):
+            back.pop(position, None)
+        if matches == Matches(0, is_exact=True):
+            self.message_user(request, "No job matches. Nothing was done.", messages.WARNING)
+            return HttpResponseRedirect(self.list_url(back))
+        choice = Choice(
+            chosen,
+            describe_filter(chosen, matches, name),
+            self.list_url(back),
+            short=count_words(matches.count, name) if matches.is_exact else "",
+            remark=remark_on_matches(matches, name),
+            is_many=True,
         )
+        return confirm_or_carry_out(self, request, act, choice)
 
 
 def _is_destructive(handler: Any) -> bool:
     return bool(handler.config["is_destructive"])
-
-
-def _is_key(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19

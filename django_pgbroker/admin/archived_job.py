@@ -65,6 +65,10 @@ class ArchivedJobScreen(ActingScreen):
         """With its job type and queue."""
         return describe_job(row)
 
+    def short_phrase_of(self, row: Any) -> str:
+        """Its number."""
+        return f"job {row.pk}"
+
     def place_of(self, row: Any) -> dict[str, str]:
         """Its queue and tenant."""
         return {"queue": row.queue.name, "tenant": row.tenant.name}

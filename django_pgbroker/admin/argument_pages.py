@@ -72,7 +72,8 @@ def _enqueue(screen: ActingScreen, request: HttpRequest) -> HttpResponse:
     chosen = JobTypeForm(request.POST or None)
     if "job_type" not in request.POST or not chosen.is_valid():
         form = chosen if "job_type" in request.POST else JobTypeForm()
-        context = {"form": form, "submit": "Go on", "back_url": screen.list_url()}
+        # this button confirms nothing: what is enqueued is said on the next page
+        context = {"form": form, "submit": "Go on", "back_url": screen.list_url(), "confirmed": ""}
         return _draw(screen, request, "Enqueue a job", context)
     return _enqueue_type(screen, request, registry.get(chosen.cleaned_data["job_type"]))
 

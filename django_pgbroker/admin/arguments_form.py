@@ -7,7 +7,9 @@ from typing import Any
 from django import forms
 
 from django_pgbroker.admin.act_forms import MomentField, ReasonForm
+from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import InvalidArguments, InvalidPayload, PgbrokerError
+from django_pgbroker.domain.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.operations.enqueue_form import (
     OTHER_ARGUMENTS,
@@ -94,7 +96,14 @@ def _key_of(argument: str) -> str:
 
 
 def _read_priority(text: str) -> int | str:
-    return int(text) if text.removeprefix("-").isdecimal() else text
+    levels = get_settings().priority_levels
+    if not text or text in levels:
+        return text
+    # the length first: no number of thousands of digits is worth reading
+    if len(text) < 5 and text.removeprefix("-").isdecimal() and LOWEST_PRIORITY <= int(text) <= HIGHEST_PRIORITY:
+        return int(text)
+    named = f", or a level: {', '.join(levels)}" if levels else ""
+    raise forms.ValidationError(f"Give a number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}{named}.")
 
 
 def _make_field(field: ArgumentField) -> forms.Field:

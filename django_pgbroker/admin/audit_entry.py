@@ -6,7 +6,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from django_pgbroker.admin.display import NOTHING, exact_moment, moment, pretty_json
+from django_pgbroker.admin.display import NOTHING, exact_moment, is_key, moment, pretty_json
 from django_pgbroker.admin.filters import ActFilter, ActorFilter, SourceFilter
 from django_pgbroker.admin.screen import ReadOnlyScreen, Rows
 from django_pgbroker.admin.section import Section
@@ -40,7 +40,7 @@ class AuditEntryScreen(ReadOnlyScreen):
         term = search_term.strip().removeprefix("#")
         if not term:
             return queryset, False
-        if not (term.isascii() and term.isdigit() and len(term) < 19):
+        if not is_key(term):
             self.message_user(request, str(self.search_help_text), messages.WARNING)
             return queryset.none(), False
         page = read_audit(AuditQuery(job_id=int(term)), limit=_FOUND_ACTS)

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django_pgbroker.admin.display import is_key
+from django_pgbroker.domain.errors import InvalidOption
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.models import JobType, Queue
-from django_pgbroker.operations.job_changes import MOST_AT_ONCE, Matches
+from django_pgbroker.operations.job_changes import MOST_AT_ONCE, MOST_COUNTED_ROWS, Matches
 
 #: More rows are not named one by one.
 _NAMED_ROWS = 10
@@ -23,6 +25,7 @@ class Choice:
         back_url: where to go afterwards.
         subject: the queue or worker, where it is one.
         rows: the chosen ones in words, as far as they are named.
+        short: the same without where, as in ``3 jobs``, where the button can say it; or empty.
         remark: what else is to be known about the choice.
         hidden: what the confirmation must send again.
         is_many: whether it may be more than one.
@@ -33,17 +36,18 @@ class Choice:
     back_url: str
     subject: Any = None
     rows: Sequence[str] = ()
+    short: str = ""
     remark: str = ""
     hidden: Sequence[tuple[str, str]] = ()
     is_many: bool = False
 
 
-def choose_jobs(jobs: Sequence[Any], ids: Sequence[int], name: str, back_url: str, action: str) -> Choice:
+def choose_jobs(jobs: Sequence[Any], gone: int, name: str, back_url: str, action: str) -> Choice:
     """A selection of jobs on a list.
 
     Args:
-        jobs: those of them that are still on the screen, with queue and job type.
-        ids: all that were selected.
+        jobs: those of the selected ones that the list has, with queue and job type; no others are meant.
+        gone: how many it does not have any more.
         name: the verbose name of one, as in ``dead letter``.
         back_url: the list.
         action: what the list must be sent again.
@@ -53,16 +57,22 @@ def choose_jobs(jobs: Sequence[Any], ids: Sequence[int], name: str, back_url: st
     named = [f"{job.pk}: {job.job_type.name}, queue {job.queue.name}" for job in jobs[:_NAMED_ROWS]]
     if len(jobs) > _NAMED_ROWS:
         named.append(f"and {len(jobs) - _NAMED_ROWS:,} more")
-    gone = len(ids) - len(jobs)
+    number = count_words(len(jobs), name)
     return Choice(
-        list(ids),
-        f"{count_words(len(ids), name)}{where}",
+        [job.pk for job in jobs],
+        f"{number}{where}",
         back_url,
         rows=named,
-        remark=f"{count_words(gone, name)} of them left this list meanwhile." if gone else "",
-        hidden=[("action", action), ("index", "0"), *(("_selected_action", str(job_id)) for job_id in ids)],
-        is_many=len(ids) > 1,
+        short=number,
+        remark=describe_gone(gone, name) if gone else "",
+        hidden=[("action", action), ("index", "0"), *(("_selected_action", str(job.pk)) for job in jobs)],
+        is_many=len(jobs) > 1,
     )
+
+
+def describe_gone(count: int, name: str) -> str:
+    """What to say of selected rows that the list does not have."""
+    return f"{count_words(count, name)} {'is' if count == 1 else 'are'} not on this list any more, and left alone."
 
 
 def read_filter(states: frozenset[JobState], filters: dict[str, str]) -> JobFilter:
@@ -73,7 +83,7 @@ def read_filter(states: frozenset[JobState], filters: dict[str, str]) -> JobFilt
         filters: the parameters of the list; names are looked up.
 
     Raises:
-        ValueError: a number that no queue or job type has.
+        InvalidOption: a number that no queue or job type has.
         InvalidName: a name that jobs of today cannot have.
     """
     return JobFilter(
@@ -97,10 +107,27 @@ def describe_filter(chosen: JobFilter, matches: Matches, name: str) -> str:
         number = count_words(matches.count, name)
     elif matches.count > MOST_AT_ONCE:
         number = f"more than {count_words(MOST_AT_ONCE, name)}"
+    elif not matches.count:
+        number = f"the {name}s"
     else:
         # the count ended at a bound of the rows it looks at
         number = f"at least {count_words(matches.count, name)}"
     return f"{number}{what}{where}"
+
+
+def remark_on_matches(matches: Matches, name: str) -> str:
+    """What else is to be said of all that match; empty when they were counted to the end.
+
+    Args:
+        matches: how many, as far as they were counted.
+        name: the verbose name of one.
+    """
+    if matches.is_exact:
+        return ""
+    if matches.count:
+        return "A job of the broker itself will do it, and shows how far it is."
+    looked = f"None was found among the {MOST_COUNTED_ROWS:,} {name}s looked at."
+    return f"{looked} A job of the broker itself would look at the rest."
 
 
 def count_words(count: int, name: str) -> str:
@@ -111,7 +138,10 @@ def count_words(count: int, name: str) -> str:
 def _find_name(model: Any, number: str | None) -> str | None:
     if number is None:
         return None
+    if not is_key(number):
+        raise InvalidOption(f"The filter by {model._meta.verbose_name} is no number: choose one beside the list.")
     found: str | None = model.objects.filter(pk=int(number)).values_list("name", flat=True).first()
     if found is None:
-        raise ValueError(f"there is no {model._meta.verbose_name} {number}")
+        kind = model._meta.verbose_name
+        raise InvalidOption(f"There is no {kind} with the number {number}: choose one beside the list.")
     return found

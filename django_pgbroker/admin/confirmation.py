@@ -16,6 +16,9 @@ from django_pgbroker.domain.job_filter import JobFilter
 #: What a confirmation sends beside its form.
 CONFIRMED = "confirmed"
 
+#: A button that would say more says the verb alone.
+_LONGEST_BUTTON = 32
+
 TEMPLATE = "django_pgbroker/admin/confirmation.html"
 
 
@@ -55,6 +58,7 @@ def _ask(screen: Any, request: HttpRequest, act: Act, choice: Choice, form: Any)
     # the phrase may hold braces of its own, so it goes in last
     request.current_app = screen.admin_site.name
     before, _, after = act.question.partition("{}")
+    whole = f"{before}{choice.short}{after}"
     context = {
         **screen.admin_site.each_context(request),
         "opts": screen.model._meta,
@@ -64,5 +68,6 @@ def _ask(screen: Any, request: HttpRequest, act: Act, choice: Choice, form: Any)
         "choice": choice,
         "form": form,
         "confirmed": CONFIRMED,
+        "answer": whole if choice.short and len(whole) <= _LONGEST_BUTTON else act.verb.label,
     }
     return TemplateResponse(request, TEMPLATE, context)

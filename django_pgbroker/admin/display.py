@@ -16,6 +16,11 @@ from django_pgbroker.domain.durations import describe_age, describe_seconds, des
 NOTHING = "\N{EN DASH}"
 
 
+def is_key(text: str) -> bool:
+    """Whether a text from an address or a form is a number that a row can have."""
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def badge(label: str) -> SafeString:
     """A state, outcome or presence as a coloured word.
 

@@ -14,6 +14,7 @@ from django_pgbroker.admin.display import (
     duration,
     duration_between,
     exact_moment,
+    is_key,
     job_type,
     link,
     moment,
@@ -60,7 +61,7 @@ class ExecutionScreen(ReadOnlyScreen):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """One execution by ``<job>-<token>``; ``None`` when there is none, or the address is no such pair."""
         job_id, _, token = object_id.partition("-")
-        if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in (job_id, token)):
+        if not (is_key(job_id) and is_key(token)):
             return None
         return self.get_queryset(request).filter(job_id=int(job_id), lease_token=int(token)).first()
 

@@ -7,6 +7,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from django_pgbroker.admin.display import is_key
 from django_pgbroker.domain.states import FINISHED_STATES, LIVE_STATES, Outcome
 from django_pgbroker.domain.verbs import VERBS
 from django_pgbroker.models import AuditEntry, JobType, Queue
@@ -28,7 +29,7 @@ class _IdFilter(SimpleListFilter):
         chosen = self.value()
         if chosen is None:
             return queryset
-        if not (chosen.isascii() and chosen.isdigit() and len(chosen) < 19):
+        if not is_key(chosen):
             raise IncorrectLookupParameters(f"{chosen!r} is no {self.title}")
         return queryset.filter(**{self.column: int(chosen)})
 

@@ -14,7 +14,7 @@ from django_pgbroker.admin import job_acts
 from django_pgbroker.admin.acting import ActingScreen
 from django_pgbroker.admin.argument_pages import with_argument_pages, with_enqueue
 from django_pgbroker.admin.audit_sections import audit_sections
-from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, job_type, link, moment
+from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, is_key, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
 from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections
 from django_pgbroker.admin.offers import offers
@@ -48,6 +48,10 @@ class JobScreen(ActingScreen):
         """With its job type and queue."""
         return describe_job(row)
 
+    def short_phrase_of(self, row: Any) -> str:
+        """Its number."""
+        return f"job {row.pk}"
+
     def place_of(self, row: Any) -> dict[str, str]:
         """Its queue and tenant."""
         return {"queue": row.queue.name, "tenant": row.tenant.name}
@@ -65,7 +69,7 @@ class JobScreen(ActingScreen):
     ) -> HttpResponse:
         """The job's page; a job that has finished meanwhile leads to its page in the archive."""
         job_id = unquote(object_id)
-        if self.has_view_permission(request) and job_id.isascii() and job_id.isdigit() and self._has_moved(job_id):
+        if self.has_view_permission(request) and is_key(job_id) and self._has_moved(job_id):
             name = f"admin:{ArchivedJob._meta.app_label}_{ArchivedJob._meta.model_name}_change"
             return HttpResponseRedirect(reverse(name, args=(job_id,), current_app=self.admin_site.name))
         return super().change_view(request, object_id, form_url, extra_context)

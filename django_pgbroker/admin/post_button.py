@@ -5,16 +5,17 @@ What its handler leaves open is closed here: no method but POST, staff of whatev
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, override
+from typing import Any, cast, override
 from urllib.parse import urljoin
 
 from admin_extra_buttons.buttons import StandardButton
 from admin_extra_buttons.handlers import ButtonHandler
+from django.contrib.admin.views.main import ERROR_FLAG
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
 from django_pgbroker.admin.keyset import AFTER, BEFORE
 from django_pgbroker.domain.verbs import Verb
@@ -53,7 +54,7 @@ class PostButton(StandardButton):
         if self.change_form and self.original:
             return reverse(name, args=(self.original.pk,), current_app=site)
         filters = self.request.GET.copy()
-        for position in (BEFORE, AFTER):
+        for position in (BEFORE, AFTER, ERROR_FLAG):
             filters.pop(position, None)
         return reverse(name, current_app=site) + (f"?{filters.urlencode()}" if filters else "")
 
@@ -72,9 +73,24 @@ class PostHandler(ButtonHandler):
             # who logs in then comes back to the page with the button: the address itself takes no GET
             page = urljoin(request.get_full_path(), f"..?{request.GET.urlencode()}".rstrip("?"))
             return redirect_to_login(page, reverse("admin:login", current_app=site.name))
-        view = require_POST(partial(self.func, model_admin))
-        answer: HttpResponseBase = site.admin_view(view)(request, *args, **kwargs)
+        answer: HttpResponseBase = site.admin_view(partial(self._answer, model_admin))(request, *args, **kwargs)
         return answer
+
+    def _answer(self, model_admin: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "POST":
+            return cast("HttpResponseBase", self.func(model_admin, request, *args, **kwargs))
+        request.current_app = model_admin.admin_site.name
+        context = {
+            **model_admin.admin_site.each_context(request),
+            "opts": model_admin.opts,
+            "media": model_admin.media,
+            "title": "Nothing was done",
+            "label": self.config["label"],
+            "back_url": model_admin.page_url(kwargs["pk"]) if "pk" in kwargs else model_admin.list_url(),
+        }
+        refused = TemplateResponse(request, "django_pgbroker/admin/post_only.html", context, status=405)
+        refused["Allow"] = "POST"
+        return refused
 
 
 def make_button(

@@ -9,13 +9,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from django_pgbroker.admin import queue_acts
+from django_pgbroker.admin.act import Act
 from django_pgbroker.admin.acting import ActingScreen
 from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, list_link, moment
 from django_pgbroker.admin.keyset import KeysetChangeList
 from django_pgbroker.admin.offers import offers
 from django_pgbroker.admin.section import Section
+from django_pgbroker.domain.durations import describe_age
 from django_pgbroker.domain.states import LIVE_STATES, JobState
+from django_pgbroker.domain.verbs import PURGE_QUEUE
 from django_pgbroker.models import Job, Queue
 from django_pgbroker.operations.audit_log import AuditQuery
 from django_pgbroker.operations.overview import STALE_AFTER_SECONDS, describe_count
@@ -55,6 +58,15 @@ class QueueScreen(ActingScreen):
     def target_of(self, row: Queue) -> str:
         """Operations call a queue by its name."""
         return row.name
+
+    def remark_on(self, act: Act, row: Any) -> str:
+        """How many a purge would take, as far as that was sampled."""
+        if act.verb is not PURGE_QUEUE:
+            return ""
+        if row.sampled_at is None:
+            return "How many are pending is not known: no duty has sampled the figures of this queue yet."
+        age = describe_age((row.read_at - row.sampled_at).total_seconds())
+        return f"Pending when last sampled, {age}: {describe_count(row.pending_count)}."
 
     def place_of(self, row: Queue) -> dict[str, str]:
         """Itself."""

@@ -8,6 +8,7 @@ from django.contrib.admin import ShowFacets
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from django_pgbroker.admin.display import is_key
 from django_pgbroker.admin.keyset import KeysetChangeList
 from django_pgbroker.admin.section import Section
 from django_pgbroker.models.clock import Clock
@@ -88,7 +89,7 @@ class ReadOnlyScreen(_ModelAdmin):
         term = search_term.strip().removeprefix("#")
         if not term:
             return queryset, False
-        if not (term.isascii() and term.isdigit() and len(term) < 19):
+        if not is_key(term):
             self.message_user(request, str(self.search_help_text), messages.WARNING)
             return queryset.none(), False
         return queryset.filter(**{self.search_column: int(term)}), False

@@ -25,6 +25,7 @@ class Parameter(NamedTuple):
     name: str
     is_required: bool
     annotation: object
+    default: object = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,12 @@ def read_signature(handler: Callable[..., Any]) -> HandlerSignature:
     given = [parameter for name, parameter in signature.parameters.items() if name != CONTEXT_ARGUMENT]
     named = [parameter for parameter in given if parameter.kind is not parameter.VAR_KEYWORD]
     return HandlerSignature(
-        parameters=tuple(Parameter(each.name, each.default is each.empty, each.annotation) for each in named),
+        parameters=tuple(
+            Parameter(each.name, True, each.annotation)
+            if each.default is each.empty
+            else Parameter(each.name, False, each.annotation, each.default)
+            for each in named
+        ),
         positional=tuple(each.name for each in named if each.kind is not each.KEYWORD_ONLY),
         is_open=len(named) < len(given),
         takes_context=CONTEXT_ARGUMENT in signature.parameters,

@@ -59,9 +59,13 @@ def list_fields(job_type: JobType, stored: Mapping[str, Any] | None = None) -> t
         job_type: a registered one.
         stored: arguments to begin with, as for a clone; one that its field could not give back unchanged is shown as
             JSON, and one that the handler does not take stands among the other arguments, so that nothing is lost.
+            Without any, fields begin with the handler's defaults where they can show them.
     """
-    stored = stored or {}
-    found = [_describe(job_type, parameter) for parameter in job_type.signature.parameters]
+    if stored is None:
+        found = [_begin(_describe(job_type, each), each.default) for each in job_type.signature.parameters]
+        stored = {}
+    else:
+        found = [_describe(job_type, each) for each in job_type.signature.parameters]
     filled = [_fill(field, stored[field.name]) if field.name in stored else field for field in found]
     others = {name: value for name, value in stored.items() if name not in job_type.signature.names}
     if others or job_type.signature.is_open:
@@ -97,7 +101,10 @@ def read_argument(field: ArgumentField, text: str) -> Any:
     try:
         return _READERS[field.kind](field, text)
     except (LookupError, ValueError, RecursionError):
-        raise InvalidArguments(field.job_type, field.name, f"is no {field.kind.value}. {field.hint}".rstrip()) from None
+        expected = f"is no {field.kind.value}"
+        is_said = field.hint == f"A {field.kind.value}."
+        words = expected if is_said else f"{expected}. {field.hint}".rstrip()
+        raise InvalidArguments(field.job_type, field.name, words) from None
 
 
 def text_of(choice: Any) -> str:
@@ -138,6 +145,15 @@ def _judge(annotation: Any) -> tuple[FieldKind, str, tuple[Any, ...]]:
     if annotation in _BY_ANNOTATION:
         return *_BY_ANNOTATION[annotation], ()
     return FieldKind.JSON, _JSON_HINTS.get(origin or annotation, 'JSON; a text stands in quotes, as in "this".'), ()
+
+
+def _begin(field: ArgumentField, default: Any) -> ArgumentField:
+    """With the handler's default, if the field gives back just that."""
+    try:
+        text = None if default is None else _write(field, default)
+    except (TypeError, ValueError):
+        return field
+    return replace(field, initial=text) if text is not None and _gives_back(field, text, default) else field
 
 
 def _fill(field: ArgumentField, value: Any) -> ArgumentField:

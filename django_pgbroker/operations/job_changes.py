@@ -117,7 +117,7 @@ def count_matching(
     """
     gateway = open_caller_gateway(using or get_settings().database)
     with wrapping_errors(verb):
-        return _count(gateway, chosen, read_states(verb, chosen), most, rows)
+        return _count(gateway, _narrow(verb, chosen), read_states(verb, chosen), most, rows)
 
 
 def read_states(verb: Verb, chosen: JobFilter) -> frozenset[JobState]:
@@ -144,8 +144,7 @@ def read_states(verb: Verb, chosen: JobFilter) -> frozenset[JobState]:
 
 def _change_matching(change: JobChange, chosen: JobFilter, in_background: bool | None) -> VerbReport:
     change.states = read_states(change.verb, chosen)
-    if change.verb is RETRY_JOB:
-        chosen = replace(chosen, tried=True)
+    chosen = _narrow(change.verb, chosen)
     change.origin = {"filter": chosen.as_json()}
     pace = Pace(change.options.get("per_second"))
     if in_background is None:
@@ -155,6 +154,11 @@ def _change_matching(change: JobChange, chosen: JobFilter, in_background: bool |
         job_id, remark = leave_to_job(change, chosen, cutoff), describe_obstacle(change.gateway)
         return VerbReport(change.verb.name, background_job_id=job_id, obstacle=remark)
     return BulkChange(change, chosen, cutoff, pace).run()
+
+
+def _narrow(verb: Verb, chosen: JobFilter) -> JobFilter:
+    """To try again is for jobs that were tried."""
+    return replace(chosen, tried=True) if verb is RETRY_JOB else chosen
 
 
 def _is_small(change: JobChange, chosen: JobFilter) -> bool:

@@ -61,7 +61,8 @@ class Address:
 def make_job(model: str, states: frozenset[JobState]) -> Any:
     """A job for the screen of ``model``, in one of the states."""
     if model == "job":
-        return factories.JobFactory(state=next(state for state in sorted(states) if state in (0, 2, 4)))
+        state = next(state for state in sorted(states) if state in (0, 2, 4))
+        return factories.JobFactory(state=state, attempt=1 if state is JobState.SCHEDULED else 0)
     if model == "deadletter":
         return factories.ArchivedJobFactory(dead=True)
     return factories.ArchivedJobFactory(state=max(state for state in states if state.is_finished))

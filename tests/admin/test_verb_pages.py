@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_pgbroker.admin.choice import describe_filter
+from django_pgbroker.admin.choice import describe_filter, remark_on_matches
 from django_pgbroker.admin.job_acts import CANCEL
 from django_pgbroker.domain.job_filter import JobFilter
 from django_pgbroker.domain.states import JobState
@@ -305,6 +305,8 @@ def test_who_has_to_log_in_first_comes_back_to_the_page_with_the_button(client: 
 def test_a_count_that_ended_early_promises_no_more_than_it_saw():
     chosen = JobFilter(queue="mail")
     assert describe_filter(chosen, Matches(5, is_exact=False), "job") == "at least 5 jobs in queue mail"
+    assert describe_filter(chosen, Matches(0, is_exact=False), "job") == "the jobs in queue mail"
+    assert remark_on_matches(Matches(0, is_exact=False), "job").startswith("None was found among the 200,000 jobs")
     assert describe_filter(chosen, Matches(2_001, is_exact=False), "job") == "more than 2,000 jobs in queue mail"
     assert describe_filter(chosen, Matches(1, is_exact=True), "job") == "1 job in queue mail"
 
