@@ -22,6 +22,7 @@ class Act:
         condition: whether an object can be taken by it; by default the verb's states decide.
         consequence: one sentence on what happens then.
         is_destructive: whether the button looks so, and a confirmation is always asked for.
+        is_mild: of a destructive one, whether nothing is lost by it: it warns, and does not alarm.
         is_bulk: whether it is offered for selections and for all that match.
     """
 
@@ -33,12 +34,20 @@ class Act:
     condition: Callable[[Any], bool] | None = None
     consequence: str = ""
     is_destructive: bool = False
+    is_mild: bool = False
     is_bulk: bool = False
 
     @property
     def name(self) -> str:
         """What its action and its addresses are called."""
         return self.verb.name.partition(".")[2]
+
+    @property
+    def tone(self) -> str:
+        """The class of its buttons that says what it does."""
+        if not self.is_destructive:
+            return ""
+        return "pgb-caution" if self.is_mild else "pgb-danger"
 
     @property
     def always_asks(self) -> bool:

@@ -13,7 +13,7 @@ from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.models import Queue
 
 #: A longer list of queues helps nobody.
-_LONGEST_LIST = 1_000
+LONGEST_LIST = 1_000
 
 
 class MomentField(forms.DateTimeField):
@@ -106,8 +106,7 @@ class MoveForm(ReasonForm):
 
     def fill(self, subject: Any) -> None:
         """Offer the queues there are."""
-        names = Queue.objects.order_by("name").values_list("name", flat=True)[:_LONGEST_LIST]
-        _choices(self, "queue", list(names))
+        offer_names(self, "queue", list_queues())
 
 
 class RedriveForm(ReasonForm):
@@ -174,7 +173,7 @@ class ServedQueueForm(ReasonForm):
 
     def fill(self, subject: Any) -> None:
         """Offer them."""
-        _choices(self, "queue", [name for name in subject.queues if name not in subject.paused_queues])
+        offer_names(self, "queue", [name for name in subject.queues if name not in subject.paused_queues])
 
 
 class LeftQueueForm(ReasonForm):
@@ -184,10 +183,23 @@ class LeftQueueForm(ReasonForm):
 
     def fill(self, subject: Any) -> None:
         """Offer them."""
-        _choices(self, "queue", list(subject.paused_queues))
+        offer_names(self, "queue", list(subject.paused_queues))
 
 
-def _choices(form: forms.Form, name: str, names: list[str]) -> None:
+def list_queues() -> list[str]:
+    """The names of the queues there are."""
+    return list(Queue.objects.order_by("name").values_list("name", flat=True)[:LONGEST_LIST])
+
+
+def offer_names(form: forms.Form, name: str, names: list[str], empty: str = "") -> None:
+    """Let one field choose among names.
+
+    Args:
+        form: with the field.
+        name: of the field.
+        names: to choose from.
+        empty: what no choice means, where none need be made.
+    """
     field = form.fields[name]
     assert isinstance(field, forms.ChoiceField)
-    field.choices = [(each, each) for each in names]
+    field.choices = [*([("", empty)] if empty else []), *((each, each) for each in names)]

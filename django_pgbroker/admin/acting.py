@@ -249,4 +249,4 @@ class ActingScreen(ExtraButtonsMixin, ReadOnlyScreen):
 
 
 def _is_destructive(handler: Any) -> bool:
-    return bool(handler.config["is_destructive"])
+    return bool(handler.config["tone"])

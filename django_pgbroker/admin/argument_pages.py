@@ -1,5 +1,7 @@
 """The pages with the arguments of a job: enqueue a new one, clone one, edit one. Buttons of the screens of jobs."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +28,9 @@ from django_pgbroker.operations.job_verbs import clone_job, edit_job
 from django_pgbroker.registry import JobType, registry
 
 TEMPLATE = "django_pgbroker/admin/arguments.html"
+
+#: What an edit sends back of the arguments that it began with.
+STORED = "stored"
 
 
 class JobTypeForm(forms.Form):
@@ -140,10 +145,18 @@ def _answer_about_one(  # noqa: PLR0917
         words = f"{job_type.name!r} is a job type of the broker itself; its jobs are left as they are."
         screen.message_user(request, words, messages.ERROR)
         return HttpResponseRedirect(screen.page_url(pk))
-    fields = list_fields(job_type, _stored_arguments(job))
+    stored = _stored_arguments(job)
+    fields = list_fields(job_type, stored)
     title = f"{verb.label}: {screen.phrase_of(job)}"
-    context = {"submit": "Save" if verb is EDIT_JOB else verb.label, "back_url": screen.page_url(pk)}
-    if CONFIRMED not in request.POST:
+    context: dict[str, Any] = {"submit": "Save" if verb is EDIT_JOB else verb.label, "back_url": screen.page_url(pk)}
+    mark = _mark(stored)
+    if verb is EDIT_JOB:
+        context["hidden"] = [(STORED, mark)]
+    is_outdated = verb is EDIT_JOB and request.POST.get(STORED, mark) != mark
+    if is_outdated:
+        words = "Somebody changed the arguments meanwhile. Nothing was saved: these are the new ones."
+        screen.message_user(request, words, messages.ERROR)
+    if CONFIRMED not in request.POST or is_outdated:
         form = form_class(fields_of_type=fields, verb=verb)
         return _draw(screen, request, title, {**context, "form": form})
     form = form_class(request.POST, fields_of_type=fields, verb=verb)
@@ -177,6 +190,11 @@ def _tell_new_job(screen: ActingScreen, request: HttpRequest, job_id: int, done:
 
 def _reason(form: ArgumentsForm) -> str | None:
     return form.cleaned_data["reason"] or None
+
+
+def _mark(arguments: dict[str, Any]) -> str:
+    """Differs when the arguments do."""
+    return hashlib.sha256(json.dumps(arguments, sort_keys=True).encode()).hexdigest()
 
 
 def _stored_arguments(job: Any) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from typing import Any
 
 from django import forms
 
-from django_pgbroker.admin.act_forms import MomentField, ReasonForm
+from django_pgbroker.admin.act_forms import LONGEST_LIST, MomentField, ReasonForm, list_queues, offer_names
 from django_pgbroker.conf import get_settings
 from django_pgbroker.domain.errors import InvalidArguments, InvalidPayload, PgbrokerError
 from django_pgbroker.domain.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from django_pgbroker.domain.verbs import Verb
+from django_pgbroker.models import Tenant
 from django_pgbroker.operations.enqueue_form import (
     OTHER_ARGUMENTS,
     ArgumentField,
@@ -32,6 +33,15 @@ class ArgumentsForm(ReasonForm):
         super().__init__(*args, verb=verb, **options)
         own = {_key_of(each.name): _make_field(each) for each in fields_of_type}
         self.fields = {**own, **self.fields}
+
+    def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """Its fields under two headings."""
+        own = [_key_of(each.name) for each in self.fields_of_type]
+        groups = [
+            ("Arguments", [self[name] for name in own]),
+            ("Options", [self[name] for name in self.fields if name not in own]),
+        ]
+        return [(title, fields) for title, fields in groups if fields]
 
     def arguments(self) -> dict[str, Any]:
         """What was given, by name.
@@ -65,29 +75,44 @@ class ArgumentsForm(ReasonForm):
         return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
-class EnqueueForm(ArgumentsForm):
+class PlacedForm(ArgumentsForm):
+    """With the queue and the priority of a new job."""
+
+    #: Whose queue and priority it gets when nothing is said.
+    model_job = "the job type"
+
+    queue = forms.ChoiceField(required=False)
+    priority = forms.CharField(required=False)
+
+    def fill(self, subject: Any) -> None:
+        """Offer the queues there are, and those that the settings declare."""
+        declared = get_settings().queues or {}
+        offer_names(self, "queue", sorted({*list_queues(), *declared}), empty=f"that of {self.model_job}")
+        self.fields["priority"].help_text = f"-100 to 100, or a named level. Empty: that of {self.model_job}."
+
+    def clean_priority(self) -> int | str:
+        """A number where it is one, else the name of a level."""
+        return _read_priority(self.cleaned_data["priority"])
+
+
+class EnqueueForm(PlacedForm):
     """With what a new job may be told."""
 
-    queue = forms.CharField(required=False, help_text="Empty: that of the job type.")
-    priority = forms.CharField(required=False, help_text="-100 to 100, or a named level. Empty: that of the job type.")
     delay = forms.FloatField(required=False, min_value=0, label="Start in seconds", help_text="Empty: at once.")
     run_at = MomentField(label="Or not before")
-    tenant = forms.CharField(required=False, help_text="Empty: the default tenant.")
+    tenant = forms.ChoiceField(required=False)
 
-    def clean_priority(self) -> int | str:
-        """A number where it is one, else the name of a level."""
-        return _read_priority(self.cleaned_data["priority"])
+    def fill(self, subject: Any) -> None:
+        """Offer the tenants there are, too."""
+        super().fill(subject)
+        names = Tenant.objects.order_by("name").values_list("name", flat=True)[:LONGEST_LIST]
+        offer_names(self, "tenant", list(names), empty="the default one")
 
 
-class CloneForm(ArgumentsForm):
+class CloneForm(PlacedForm):
     """With what the copy of a job may be told."""
 
-    queue = forms.CharField(required=False, help_text="Empty: that of the original.")
-    priority = forms.CharField(required=False, help_text="-100 to 100, or a named level. Empty: that of the original.")
-
-    def clean_priority(self) -> int | str:
-        """A number where it is one, else the name of a level."""
-        return _read_priority(self.cleaned_data["priority"])
+    model_job = "the original"
 
 
 def _key_of(argument: str) -> str:
@@ -114,7 +139,7 @@ def _make_field(field: ArgumentField) -> forms.Field:
         return forms.BooleanField(required=False, **{**shared, "initial": field.initial == "true"})
     if field.kind in {FieldKind.FLAG, FieldKind.CHOICE}:
         values = field.choices or (True, False)
-        choices = [] if field.is_required else [("", "left to the handler")]
+        choices = [("", "choose…" if field.is_required else "left to the handler")]
         choices += [(text_of(value), text_of(value)) for value in values]
         return forms.ChoiceField(required=field.is_required, choices=choices, **{**shared, "help_text": field.hint})
     return forms.CharField(required=field.is_required, strip=False, widget=_make_widget(field), **shared)

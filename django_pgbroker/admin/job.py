@@ -17,6 +17,7 @@ from django_pgbroker.admin.audit_sections import audit_sections
 from django_pgbroker.admin.display import NOTHING, badge, duration_between, exact_moment, is_key, job_type, link, moment
 from django_pgbroker.admin.filters import JobTypeFilter, LiveStateFilter, QueueFilter
 from django_pgbroker.admin.job_sections import describe_job, execution_sections, origin_facts, payload_sections
+from django_pgbroker.admin.keyset import KeysetChangeList
 from django_pgbroker.admin.offers import offers
 from django_pgbroker.admin.progress import memory_sections, progress_cell, progress_section
 from django_pgbroker.admin.screen import Rows
@@ -24,6 +25,16 @@ from django_pgbroker.admin.section import Section
 from django_pgbroker.domain.states import LIVE_STATES, JobState, ParkedReason
 from django_pgbroker.models import ArchivedJob, Job, JobProgress, Queue, Worker
 from django_pgbroker.operations.audit_log import AuditQuery
+
+
+class JobChangeList(KeysetChangeList):
+    """The column of progress is there when a job on the page tells some."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page, then choose the columns."""
+        super().get_results(request)
+        if not any(_progress_of(job) for job in self.result_list):
+            self.list_display = [name for name in self.list_display if name != "progress_bar"]
 
 
 @admin.register(Job)
@@ -59,6 +70,10 @@ class JobScreen(ActingScreen):
     def index_serves(self, chosen: Mapping[str, str]) -> bool:
         """Every state has a partial index, and those of the waiting states lead with the queue."""
         return "state" in chosen and set(chosen) <= {"state", "queue"}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
+        """Without a column that would be empty."""
+        return JobChangeList
 
     def change_view(
         self,

@@ -31,7 +31,7 @@ def _make_button_for_one(act: Act) -> tuple[str, Any]:
         lambda screen, request, pk: screen.act_on_one(request, act, pk),
         is_offered=lambda screen, request, row: screen.is_offered_for_one(request, act, row),
         is_for_one=True,
-        is_destructive=act.is_destructive,
+        tone=act.tone,
     )
 
 
@@ -41,7 +41,7 @@ def _make_button_for_all(act: Act) -> tuple[str, Any]:
         lambda screen, request: screen.act_on_matching(request, act),
         is_offered=lambda screen, request, _: screen.is_offered_for_all(request, act),
         is_for_one=False,
-        is_destructive=act.is_destructive,
+        tone=act.tone,
         is_for_all=True,
     )
 

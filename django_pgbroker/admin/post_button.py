@@ -32,8 +32,12 @@ class PostButton(StandardButton):
     @override
     def html_attrs(self) -> dict[str, str]:
         """Made anew each time: the base class would add to one dict for as long as the process lives."""
-        kind = "pgb-button pgb-danger" if self.handler.config["is_destructive"] else "pgb-button"
-        return {"type": "submit", "class": kind}
+        return {"type": "submit", "class": f"pgb-button {self.handler.config['tone']}".rstrip()}
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it stands away from the buttons that take nothing away."""
+        return bool(self.handler.config["tone"])
 
     @property
     def is_for_all(self) -> bool:
@@ -100,7 +104,7 @@ def make_button(
     is_offered: Callable[[Any, HttpRequest, Any], bool],
     is_for_one: bool,
     label: str = "",
-    is_destructive: bool = False,
+    tone: str = "",
     is_for_all: bool = False,
 ) -> tuple[str, PostHandler]:
     """A button and its address: ``<id>/<verb>/`` for one object, ``<verb>/`` for a list.
@@ -111,7 +115,7 @@ def make_button(
         is_offered: whether to draw it, of the screen, the request and the object (``None`` on a list).
         is_for_one: whether it stands on the page of an object.
         label: in place of the verb's.
-        is_destructive: whether it looks so.
+        tone: the class that says what it does, where it takes something away.
         is_for_all: whether it is for all rows that the filters of a list leave.
 
     Returns:
@@ -136,7 +140,7 @@ def make_button(
         change_form=is_for_one,
         change_list=not is_for_one,
         is_offered=is_offered,
-        is_destructive=is_destructive,
+        tone=tone,
         is_for_all=is_for_all,
     )
     return name, handler

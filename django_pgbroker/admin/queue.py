@@ -72,6 +72,10 @@ class QueueScreen(ActingScreen):
         """Itself."""
         return {"queue": row.name}
 
+    def heading_of(self, obj: Queue) -> str:
+        """Its name."""
+        return f"Queue {obj.name}"
+
     @admin.display(description="status")
     def status(self, queue: Queue) -> SafeString:
         """Whether claims take from it."""

@@ -7,6 +7,7 @@ from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 
 from django_pgbroker.admin.display import is_key
 from django_pgbroker.admin.keyset import KeysetChangeList
@@ -94,6 +95,10 @@ class ReadOnlyScreen(_ModelAdmin):
             return queryset.none(), False
         return queryset.filter(**{self.search_column: int(term)}), False
 
+    def heading_of(self, obj: Any) -> str:
+        """The heading of the page of ``obj``."""
+        return capfirst(str(obj))
+
     def sections(self, request: HttpRequest, obj: Any) -> list[Section]:
         """The detail page of ``obj``."""
         raise NotImplementedError
@@ -109,5 +114,7 @@ class ReadOnlyScreen(_ModelAdmin):
         obj: Any = None,
     ) -> HttpResponse:
         """Hand the sections to the template; permissions have been checked by then."""
+        if obj is not None:
+            context |= {"title": self.heading_of(obj), "subtitle": None}
         context["sections"] = self.sections(request, obj) if obj is not None else []
         return super().render_change_form(request, context, add, change, form_url, obj)

@@ -39,6 +39,10 @@ class WorkerScreen(ActingScreen):
         """The table is small."""
         return True
 
+    def heading_of(self, obj: Worker) -> str:
+        """Its name."""
+        return f"Worker {obj.name}"
+
     @admin.display(description="presence")
     def presence(self, worker: Any) -> SafeString:
         """Alive, draining, lost or stopped."""

@@ -23,6 +23,7 @@ DRAIN = Act(
     condition=_takes_jobs,
     consequence="It takes no further job, finishes those that run, and ends.",
     is_destructive=True,
+    is_mild=True,
 )
 STOP = Act(
     verbs.STOP_WORKER,

@@ -1,13 +1,16 @@
 """Enqueue, clone and edit: a form made of the handler's signature, with its errors at the fields."""
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.test import Client
 from django.utils.html import escape
 
+from django_pgbroker import job
 from django_pgbroker.models import ArchivedJob, AuditEntry, Job, JobPayload
+from django_pgbroker.registry import registry
 from tests import factories
 from tests.admin.screens import detail_url, list_url
 
@@ -39,11 +42,12 @@ def test_the_second_question_has_a_field_for_each_argument_and_option(operator: 
 
 
 def test_a_job_by_hand_is_stored_in_the_name_of_the_user(operator: Client):
+    factories.QueueFactory(name="mail")
     response = enqueue(operator, queue="mail", priority="5", delay="60", reason="lost order")
 
     assert response.status_code == 302, response.context["form"].errors
-    job = Job.objects.select_related("queue").get()
-    assert (job.queue.name, job.priority) == ("mail", 5)
+    stored = Job.objects.select_related("queue").get()
+    assert (stored.queue.name, stored.priority) == ("mail", 5)
     payload = JobPayload.objects.get()
     assert (payload.arguments, payload.created_by) == ({"order_id": 7}, "root")
     assert AuditEntry.objects.get().reason == "lost order"
@@ -55,12 +59,12 @@ def test_a_job_by_hand_is_stored_in_the_name_of_the_user(operator: Client):
         ("argument.order_id", "seven", "Is no whole number"),
         ("argument.order_id", "", "required"),
         ("argument.order_id", "9" * 5000, "whole number"),
-        ("queue", "two words", "cannot be the name of a queue"),
+        ("queue", "nowhere", "is not one of the available choices"),
         ("priority", "101", "from -100 to 100"),
         ("priority", "urgently", "from -100 to 100"),
         ("priority", "9" * 4_400, "from -100 to 100"),
         ("delay", "1e12", "100 years"),
-        ("tenant", "\x1b", "tenant"),
+        ("tenant", "nobody", "is not one of the available choices"),
     ],
 )
 def test_an_error_stands_at_its_field_and_keeps_what_was_given(operator: Client, field: str, value: str, words: str):
@@ -148,9 +152,52 @@ def refuse_mail(user: Any, verb: str, *, queue: str | None, tenant: str | None) 
 def test_the_hook_keeps_people_out_of_a_queue(staff_with: Callable[..., Client], settings: Any):
     settings.PGBROKER = {"PERMISSION_HOOK": f"{__name__}.refuse_mail"}
     browser = staff_with("view_job", "enqueue_job", "cancel_job")
+    mail = factories.QueueFactory(name="mail")
     assert enqueue(browser, queue="mail").status_code == 403
-    job = factories.JobFactory(queue=factories.QueueFactory(name="mail"))
+    job = factories.JobFactory(queue=mail)
     assert f"{job.pk}/cancel/" not in browser.get(detail_url("job", job.pk)).content.decode()
     sent = {"confirmed": "1", "reason": "x"}
     assert browser.post(f"{list_url('job')}{job.pk}/cancel/", sent).status_code == 403
     assert Job.objects.count() == 1
+
+
+def test_queue_and_tenant_are_offered_from_what_exists_and_what_is_declared(operator: Client, settings: Any):
+    settings.PGBROKER = {"QUEUES": {"declared": {}, "default": {}}}
+    factories.QueueFactory(name="mail")
+    fields = operator.post(ENQUEUE, {"job_type": "shop.send_receipt"}).context["form"].fields
+    assert [value for value, _ in fields["queue"].choices] == ["", "declared", "default", "mail"]
+    assert ("", "the default one") in fields["tenant"].choices
+
+
+def test_arguments_and_options_stand_under_two_headings(operator: Client):
+    page = operator.post(ENQUEUE, {"job_type": "shop.send_receipt"}).content.decode()
+    assert re.findall("<legend>(.*)</legend>", page) == ["Arguments", "Options"]
+
+
+def test_an_edit_of_arguments_that_somebody_changed_meanwhile_is_refused(operator: Client):
+    dead = make_dead(order_id=7)
+    address = f"{list_url('deadletter')}{dead.pk}/edit/"
+    asked = operator.post(address)
+    sent = dict(asked.context["hidden"]) | {"argument.order_id": "8", "confirmed": "1"}
+    ArchivedJob.objects.update(arguments={"order_id": 9})
+
+    refused = operator.post(address, sent)
+
+    assert "Somebody changed the arguments meanwhile" in refused.content.decode()
+    assert refused.context["form"]["argument.order_id"].value() == "9"
+    assert ArchivedJob.objects.get().arguments == {"order_id": 9}
+    operator.post(address, sent | dict(refused.context["hidden"]))
+    assert ArchivedJob.objects.get().arguments == {"order_id": 8}
+
+
+def test_a_required_choice_must_be_made(operator: Client):
+    @job("shop.paint")
+    def paint(colour: Literal["red", "blue"]) -> None: ...
+
+    try:
+        form = operator.post(ENQUEUE, {"job_type": "shop.paint"}).context["form"]
+        empty = operator.post(ENQUEUE, {"job_type": "shop.paint", "confirmed": "1"}).context["form"]
+    finally:
+        registry.forget("shop.paint")
+    assert form.fields["argument.colour"].choices[0] == ("", "choose…")
+    assert "argument.colour" in empty.errors

@@ -245,3 +245,14 @@ def test_long_histories_are_cut_and_say_so(operator: Client):
     assert ArchivedJob.objects.count() == 1
     assert Execution.objects.count() == 60
     assert Queue.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "heading"),
+    [("job", "Job {} (pending)"), ("queue", "Queue {}"), ("worker", "Worker {}"), ("deadletter", "Job {} (dead)")],
+)
+def test_the_heading_of_a_page_is_what_it_shows(operator: Client, model: str, heading: str):
+    row = make_row(model)
+    page = operator.get(address_of(model, row)).content.decode()
+    name = row.name if model in {"queue", "worker"} else row.pk
+    assert f"<h1>{heading.format(name)}</h1>" in page

@@ -33,6 +33,7 @@ def sweeps() -> Iterator[None]:
 
 @pytest.mark.usefixtures("sweeps")
 def test_to_choose_a_job_type_enqueues_nothing_and_opens_a_clean_form(operator: Client):
+    factories.QueueFactory(name="default")
     first = operator.post(ENQUEUE).content.decode()
     assert ">Go on</button>" in first
     assert 'name="confirmed"' not in first
@@ -46,7 +47,8 @@ def test_to_choose_a_job_type_enqueues_nothing_and_opens_a_clean_form(operator: 
     assert shown == {"days": "30", "dry": "true", "note": None, "words": None}
     assert not Job.objects.exists()
     sent = {name: form[name].value() or "" for name in form.fields} | {"job_type": "shop.sweep", "confirmed": "1"}
-    operator.post(ENQUEUE, sent)
+    done = operator.post(ENQUEUE, sent)
+    assert done.status_code == 302, done.context["form"].errors
     assert JobPayload.objects.get().arguments == {"days": 30, "dry": True}
 
 

@@ -117,3 +117,10 @@ def test_a_dead_letter_shows_what_it_would_go_on_from(operator: Client):
     factories.JobStepFactory(job_id=dead.pk, name="download")
 
     assert "download 3 min ago" in read(operator, address_of("deadletter", dead))
+
+
+def test_the_list_has_no_column_of_progress_where_no_job_tells_any(operator: Client):
+    job = factories.JobFactory(running=True)
+    assert "column-progress_bar" not in operator.get(list_url("job")).content.decode()
+    factories.JobProgressFactory(job=job, done=1)
+    assert "column-progress_bar" in operator.get(list_url("job")).content.decode()

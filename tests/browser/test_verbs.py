@@ -34,7 +34,7 @@ def test_a_queue_is_paused_with_a_reason_and_resumed(page: Page):
     page.get_by_role("link", name="mail").click()
     press(page, "Pause")
     page.get_by_label("Reason").fill("the bank is down")
-    confirm(page, "Pause")
+    confirm(page, "Pause mail")
     expect_message(page, "Queue mail: paused.")
 
     queue.refresh_from_db()
@@ -53,7 +53,7 @@ def test_dead_letters_are_retried_and_redriven(page: Page):
     page.get_by_role("link", name=str(two.pk)).click()
     press(page, "Redrive")
     page.get_by_label("One more attempt only").check()
-    confirm(page, "Redrive")
+    confirm(page, f"Redrive job {two.pk}")
     expect_message(page, f"Job {two.pk} redriven.")
 
     assert not ArchivedJob.objects.exists()
@@ -66,11 +66,11 @@ def test_a_cancel_needs_its_reason(page: Page):
     waiting = factories.JobFactory()
     page.goto(f"job/{waiting.pk}/change/")
     press(page, "Cancel")
-    confirm(page, "Cancel")
+    confirm(page, f"Cancel job {waiting.pk}")
     expect(page.get_by_role("alert")).to_have_text("This field is required.")
     assert Job.objects.exists()
     page.get_by_label("Reason").fill("ordered twice")
-    confirm(page, "Cancel")
+    confirm(page, f"Cancel job {waiting.pk}")
     expect_message(page, f"Job {waiting.pk} cancelled.")
 
     assert ArchivedJob.objects.get().reason == "cancelled by root: ordered twice"
@@ -95,7 +95,7 @@ def test_a_selection_is_discarded(page: Page):
     page.locator("button[name=index]").click()
     expect(page.locator("#content h1")).to_have_text("Discard 2 dead letters in queue default")
     page.get_by_label("Reason").fill("obsolete")
-    confirm(page, "Discard")
+    confirm(page, "Discard 2 dead letters")
     expect_message(page, "2 jobs discarded.")
 
     assert [each.pk for each in ArchivedJob.objects.filter(state=JobState.DEAD)] == [dead[2].pk]
@@ -111,7 +111,7 @@ def test_all_that_match_a_filter_are_moved(page: Page):
     press(page, "Move to a queue")
     expect(page.locator("#content h1")).to_have_text("Move 3 jobs in queue mail to another queue")
     page.get_by_label("Queue").select_option("slow")
-    confirm(page, "Move to a queue")
+    confirm(page, "Move 3 jobs to another queue")
     expect_message(page, "3 jobs moved.")
 
     assert Job.objects.filter(queue__name="slow").count() == 3
@@ -156,7 +156,7 @@ def test_text_that_looks_like_code_stays_text(page: Page):
     page.goto(f"deadletter/{dead.pk}/change/")
     press(page, "Discard")
     page.get_by_label("Reason").fill(HOSTILE)
-    confirm(page, "Discard")
+    confirm(page, f"Discard job {dead.pk}")
     page.goto(f"archivedjob/{dead.pk}/change/")
     expect(page.locator("#content-main")).to_contain_text(HOSTILE)
     press(page, "Clone")
