@@ -76,7 +76,9 @@ def wrap_database_error(error: DatabaseError | InterfaceError, purpose: str) -> 
     text = f"could not {purpose}: {error}".rstrip()
     sqlstate = find_sqlstate(error)
     if sqlstate == _LOCKED:
-        return EnqueueConflict.of(error, f"{text}\nAnother transaction holds what this needs; try again later.")
+        return EnqueueConflict.of(
+            error, f"{text}\nAnother transaction holds what this needs. Roll back and run the transaction again."
+        )
     if sqlstate in _CONFLICTS:
         return EnqueueConflict.of(error, f"{text}\nRoll back and run the transaction again.")
     if sqlstate in _NOT_MIGRATED:
