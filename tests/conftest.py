@@ -18,9 +18,11 @@ LOCKS = Path(__file__).parent.parent / ".tools"
 SLOW = {
     "bench", "browser", "cases", "drills", "example", "histories", "migrations", "pooler", "scenarios", "shell",
     "versions",
-    "management/test_exits.py", "management/test_processes.py", "management/test_status_watch.py",
+    "management/test_exits.py", "management/test_processes.py", "management/test_reaper.py",
+    "management/test_status_watch.py", "management/test_worker.py", "store/test_reorder_plan.py",
     "worker/test_b063_time_outs.py", "worker/test_child_stops.py", "worker/test_children.py",
-    "worker/test_event_loop_stops.py", "worker/test_recycling.py", "worker/test_renewals.py",
+    "worker/test_event_loop_stops.py", "worker/test_local_orders.py", "worker/test_orders.py",
+    "worker/test_recycling.py", "worker/test_renewals.py", "worker/test_timeouts.py",
 }  # fmt: skip
 
 

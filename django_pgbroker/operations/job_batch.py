@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -19,15 +20,19 @@ from django_pgbroker.operations.permissions import is_allowed
 from django_pgbroker.runtime.announcer import announce_on_commit
 from django_pgbroker.runtime.listener import name_cancel
 from django_pgbroker.store.audit import write_audit
-from django_pgbroker.store.errors import is_conflict
+from django_pgbroker.store.errors import is_passing
 from django_pgbroker.store.gateway import CallerGateway
 from django_pgbroker.store.held_jobs import HeldJob, find_existing, lock_jobs
 
 #: So many jobs are held and changed in one transaction.
 BATCH = 500
 
-#: A batch that meets others on its rows is tried again so often.
+#: A row that somebody holds for longer is left to them: the verb says so instead of holding a web request up.
+_LOCK_TIMEOUT_MILLISECONDS = 3_000
+
+#: A batch that a deadlock has ended is tried again so often, and so often jobs are looked for that come and go.
 _MOST_ATTEMPTS = 5
+_MOST_LOOKS = 20
 
 #: More running jobs hear of their cancel by the next renewal of their lease, not by a message each.
 _MOST_TOLD = 100
@@ -35,13 +40,6 @@ _MOST_TOLD = 100
 
 #: These bring jobs back or copy what they carry; the broker's own are asked for anew instead.
 _NOT_ON_OWN_JOBS = frozenset({REDRIVE_JOB, EDIT_JOB, CLONE_JOB})
-
-
-class _MovedMeanwhile(OperationalError):
-    """A job went back from the archive between two looks. To lock it now would be out of order: all begins again."""
-
-    def __init__(self) -> None:
-        super().__init__("jobs were brought back and ended again at every look; try again")
 
 
 @dataclass
@@ -71,19 +69,27 @@ class JobChange:
         Raises:
             django.db.DatabaseError: as the server answered; nothing has changed.
         """
-        return self.change_held(lambda: self._lock(ids), ids)
+        report, left = VerbReport(self.verb.name), list(ids)
+        for _ in range(_MOST_LOOKS):
+            moved: list[int] = []
+            report += self.change_held(partial(self._lock, left, moved), partial(_without, left, moved))
+            if not moved:
+                return report
+            left = moved
+        refusals = tuple(Refusal(job_id, RefusalKind.UNCHANGED, "it came and went at every look") for job_id in left)
+        return report + VerbReport(self.verb.name, refused=len(refusals), refusals=refusals)
 
     def change_held(
         self,
         lock: Callable[[], Sequence[HeldJob]],
-        ids: Iterable[int] = (),
+        named: Callable[[], Iterable[int]] = tuple,
         reach: Callable[[], int] | None = None,
     ) -> VerbReport:
         """Do it to the jobs that ``lock`` holds.
 
         Args:
             lock: called inside the transaction.
-            ids: that were asked for; those that it does not find are refused.
+            named: answers, once they are held, which ids were meant; those that ``lock`` did not find are refused.
             reach: answers, once they are held, how far a filter has come with them; for the audit.
 
         Raises:
@@ -91,11 +97,11 @@ class JobChange:
         """
         for attempt in count(1):
             try:
-                with self.gateway.all_or_nothing():
-                    fit, refusals, outcome = self._change_locked(lock(), ids, reach)
+                with self.gateway.all_or_nothing(_LOCK_TIMEOUT_MILLISECONDS):
+                    fit, refusals, outcome = self._change_locked(lock(), named, reach)
                 break
             except OperationalError as error:
-                if attempt >= _MOST_ATTEMPTS or not self._may_try_again(error):
+                if attempt >= _MOST_ATTEMPTS or not is_passing(error) or self.gateway.is_in_transaction:
                     raise
         settled = {*outcome.changed, *outcome.requested}
         refusals += [Refusal(job.id, RefusalKind.UNCHANGED, outcome.unchanged) for job in fit if job.id not in settled]
@@ -111,9 +117,9 @@ class JobChange:
         )
 
     def _change_locked(
-        self, held: Sequence[HeldJob], ids: Iterable[int], reach: Callable[[], int] | None
+        self, held: Sequence[HeldJob], named: Callable[[], Iterable[int]], reach: Callable[[], int] | None
     ) -> tuple[list[HeldJob], list[Refusal], Outcome]:
-        fit, refusals = self._sort_out(held, ids)
+        fit, refusals = self._sort_out(held, named())
         outcome = find_action(self.verb)(self.gateway, fit, self.options, self.actor) if fit else Outcome([], {})
         if outcome.changed:
             done = set(outcome.changed)
@@ -121,22 +127,19 @@ class JobChange:
             self._write_audit([job for job in fit if job.id in done], outcome, reached)
         return fit, refusals, outcome
 
-    def _may_try_again(self, error: OperationalError) -> bool:
-        """Whether nothing but this batch was undone: a savepoint gives its locks back, not the caller's snapshot."""
-        if isinstance(error, _MovedMeanwhile):
-            return True
-        return is_conflict(error) and not self.gateway.is_in_transaction
-
     @property
     def origins(self) -> frozenset[JobState]:
         """The states that it takes jobs from."""
         return self.states or self.verb.states
 
-    def _lock(self, ids: Sequence[int]) -> list[HeldJob]:
+    def _lock(self, ids: Sequence[int], moved: list[int]) -> list[HeldJob]:
+        """Hold these jobs. One that was brought back between two looks is left for the next transaction.
+
+        To lock it now would be out of order, and end in a deadlock with whoever locks in order.
+        """
         held = lock_jobs(self.gateway, ids)
         missing = set(ids) - {job.id for job in held}
-        if missing and find_existing(self.gateway, missing):
-            raise _MovedMeanwhile
+        moved[:] = find_existing(self.gateway, missing) if missing else []
         return held
 
     def _sort_out(self, held: Sequence[HeldJob], ids: Iterable[int]) -> tuple[list[HeldJob], list[Refusal]]:
@@ -205,6 +208,10 @@ class JobChange:
             announce_on_commit(self.gateway.alias, queue, self.gateway.connection)
         for job_id in outcome.requested[:_MOST_TOLD]:
             announce_on_commit(self.gateway.alias, name_cancel(job_id), self.gateway.connection)
+
+
+def _without(ids: Sequence[int], moved: Sequence[int]) -> list[int]:
+    return sorted(set(ids) - set(moved))
 
 
 def describe_wrong_state(verb: Verb, state: JobState) -> str:

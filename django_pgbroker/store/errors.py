@@ -9,6 +9,7 @@ from django_pgbroker.domain.errors import PgbrokerError
 
 #: serialisation failure, deadlock, lock not available: the same transaction may well succeed when it is run again
 _CONFLICTS = frozenset({"40001", "40P01", "55P03"})
+_LOCKED = "55P03"
 #: undefined table, undefined function, no such schema
 _NOT_MIGRATED = frozenset({"42P01", "42883", "3F000"})
 #: in failed SQL transaction
@@ -58,9 +59,9 @@ def find_sqlstate(error: BaseException) -> str | None:
     return None
 
 
-def is_conflict(error: BaseException) -> bool:
-    """Whether a concurrent transaction was in the way, so that the same may well succeed when it is done again."""
-    return find_sqlstate(error) in _CONFLICTS
+def is_passing(error: BaseException) -> bool:
+    """Whether a concurrent transaction was in the way that is over now: the same may well succeed at once."""
+    return find_sqlstate(error) in _CONFLICTS - {_LOCKED}
 
 
 def wrap_database_error(error: DatabaseError | InterfaceError, purpose: str) -> BrokerDatabaseError:
@@ -74,6 +75,10 @@ def wrap_database_error(error: DatabaseError | InterfaceError, purpose: str) -> 
         return error
     text = f"could not {purpose}: {error}".rstrip()
     sqlstate = find_sqlstate(error)
+    if sqlstate == _LOCKED:
+        return EnqueueConflict.of(
+            error, f"{text}\nAnother transaction holds what this needs. Roll back and run the transaction again."
+        )
     if sqlstate in _CONFLICTS:
         return EnqueueConflict.of(error, f"{text}\nRoll back and run the transaction again.")
     if sqlstate in _NOT_MIGRATED:

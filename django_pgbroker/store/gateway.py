@@ -178,15 +178,22 @@ class CallerGateway:
             return rows
 
     @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
+    def all_or_nothing(self, lock_timeout_milliseconds: int | None = None) -> Iterator[None]:
         """A transaction around the block, or a savepoint in the caller's: when it fails, the caller's writes stay.
+
+        Args:
+            lock_timeout_milliseconds: the longest wait for a lock; in the caller's transaction its own limit counts.
 
         Raises:
             django.db.DatabaseError: as the server answered.
         """
         connection = self.connection
-        if connection.in_atomic_block or not self.is_in_transaction:
+        is_own = not (connection.in_atomic_block or self.is_in_transaction)
+        if is_own or connection.in_atomic_block:
             with transaction.atomic(using=self.alias):
+                if is_own and lock_timeout_milliseconds is not None:
+                    with connection.cursor() as cursor:
+                        cursor.execute(f"set local lock_timeout = {int(lock_timeout_milliseconds)}")
                 yield
             return
         # begun by hand: Django's atomic() knows nothing of it

@@ -38,7 +38,7 @@ def test_a_job_by_hand_has_its_options_its_creator_and_its_audit_entry(clerk):
     assert (payload.arguments, payload.created_by) == ({"left": 1}, "clerk")
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.source, entry.action, entry.reason) == ("clerk", "ui", "job.enqueue", "lost order")
-    assert (entry.target, entry.count) == ({"jobs": [handle.id]}, 1)
+    assert (entry.target, entry.count) == ({"jobs": [handle.id], "queues": ["default"]}, 1)
     assert entry.after == {"job_type": "tests.add", "queue": "default", "tenant": "default", "priority": 5}
 
 

@@ -10,9 +10,9 @@ from django_pgbroker.domain.roles import Role
 from django_pgbroker.domain.verb_report import RefusalKind
 from django_pgbroker.domain.verbs import CANCEL_JOB, VERBS
 from django_pgbroker.models import ArchivedJob, AuditEntry, Job
-from django_pgbroker.operations.job_verbs import cancel_jobs, clone_job, edit_job, move_jobs
+from django_pgbroker.operations.job_verbs import cancel_jobs, clone_job, edit_job, move_jobs, redrive_jobs, retry_jobs
 from django_pgbroker.operations.permissions import may
-from tests.factories import JobFactory, QueueFactory
+from tests.factories import ArchivedJobFactory, JobFactory, QueueFactory
 from tests.operations.verbs.acts import ACTS, make_job
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +100,36 @@ def test_the_hook_is_asked_for_the_queue_that_a_job_is_moved_to(settings, user_w
     with pytest.raises(NotPermitted, match="in queue 'default'"):
         move_jobs(job.pk, "default", actor=user_with("move_job"))
     assert Job.objects.get().queue.name == "mail"
+
+
+def test_the_hook_is_asked_for_the_tenant_of_each_job_in_the_queue_that_it_is_moved_to(settings, user_with):
+    settings.PGBROKER = {"PERMISSION_HOOK": f"{__name__}.allow_by_both"}
+    QueueFactory(name="mail")
+    one, other = JobFactory(tenant__name="one"), JobFactory(tenant__name="other")
+    report = move_jobs([one.pk, other.pk], "mail", actor=user_with("move_job"))
+    assert report.ids == (one.pk,)
+    assert [refusal.kind for refusal in report.refusals] == [RefusalKind.NOT_PERMITTED]
+
+
+def allow_by_both(user, verb, *, queue, tenant):
+    return queue != "mail" or tenant in (None, "one")
+
+
+def test_who_may_not_reach_a_job_learns_nothing_of_its_arguments(settings, user_with):
+    settings.PGBROKER = {"PERMISSION_HOOK": HERE}
+    secret = JobFactory(job_type__name="tests.add")
+    [refusal] = edit_job(secret.pk, {"wrong": 1}, actor=user_with("edit_job")).refusals
+    assert refusal.kind is RefusalKind.NOT_PERMITTED
+
+
+def test_jobs_of_the_broker_itself_are_not_brought_back_by_hand(user_with):
+    own = ArchivedJobFactory(dead=True, job_type__name="pgbroker.change_jobs")
+    user = user_with("retry_job", "redrive_job")
+    for verb in (retry_jobs, redrive_jobs):
+        [refusal] = verb(own.pk, actor=user).refusals
+        assert "of the broker itself" in refusal.why
+    waiting = JobFactory(scheduled=True, job_type__name="pgbroker.change_jobs")
+    assert retry_jobs(waiting.pk, actor=user).changed == 1
 
 
 def test_the_hook_narrows_and_never_widens(settings, user_with):

@@ -1,5 +1,6 @@
 """A verb beside a worker, a duty or another verb on one job, on two connections: one comes first, the other sees it."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -7,10 +8,11 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from django_pgbroker import BrokerDatabaseError
 from django_pgbroker.domain.records import Verdict
 from django_pgbroker.domain.states import JobState, Outcome
 from django_pgbroker.models import AuditEntry, Job
-from django_pgbroker.operations.job_verbs import cancel_jobs
+from django_pgbroker.operations.job_verbs import cancel_jobs, redrive_jobs
 from django_pgbroker.store.acknowledge import acknowledge_jobs
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.one_job import claim_one_job
@@ -159,6 +161,37 @@ def test_nobody_waits_for_a_verb_that_holds_a_job_and_nothing_is_lost(act, state
     else:
         assert claim(rival, job_id) is (held is JobState.PENDING)
     assert AuditEntry.objects.count() == report.changed
+
+
+def test_a_row_that_somebody_holds_for_long_is_left_to_them_and_said_so(broker_database, rival):
+    job_id = make_job(JobState.PENDING)
+    with rival.transaction():
+        rival.connection.execute("select from pgbroker.job for update")
+        with pytest.raises(BrokerDatabaseError, match="Another transaction holds what this needs"):
+            cancel_jobs(job_id, actor="ada")
+    assert cancel_jobs(job_id, actor="ada").changed == 1
+
+
+def test_verbs_that_cross_on_many_jobs_end_without_an_error_and_each_job_is_in_one_place(broker_database):
+    """Back and forth between the tables: whoever locked out of order would meet the other one in a deadlock."""
+    ids = [make_job(JobState.DEAD) for _ in range(60)]
+    until = time.monotonic() + 4
+
+    def loop(verb, chosen):
+        done = 0
+        try:
+            while time.monotonic() < until:
+                done += verb(chosen, actor="ada").changed
+        finally:
+            connection.close()
+        return done
+
+    with ThreadPoolExecutor(3) as pool:
+        loops = [(redrive_jobs, ids), (cancel_jobs, ids), (redrive_jobs, ids[::2])]
+        changed = [each.result(timeout=30) for each in [pool.submit(loop, *one) for one in loops]]
+    assert all(changed)
+    assert {state_of(job_id) for job_id in ids} <= {JobState.PENDING, JobState.CANCELLED}
+    assert sum(AuditEntry.objects.values_list("count", flat=True)) == sum(changed)
 
 
 def test_a_renewal_does_not_wait_for_a_verb_and_keeps_the_other_leases(broker_database, rival):
