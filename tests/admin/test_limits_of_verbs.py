@@ -1,5 +1,6 @@
 """What a verb in the admin must never do: reach rows of other lists or all rows by accident, act unasked."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -128,3 +129,19 @@ def test_a_time_that_has_passed_is_refused_at_its_field(operator: Client):
     waiting = factories.JobFactory()
     page = operator.post(verb_url("job", waiting, "postpone"), {"confirmed": "1", "run_at": "2020-01-01T00:00"})
     assert page.context["form"].errors == {"run_at": ["This time has passed."]}
+
+
+def test_a_retry_of_all_that_match_counts_only_what_was_tried(operator: Client):
+    mail = factories.QueueFactory(name="mail")
+    factories.JobFactory(queue=mail, scheduled=True)
+    factories.JobFactory(queue=mail, scheduled=True, attempt=1)
+    asked = operator.post(f"{list_url('job')}retry/?queue={mail.pk}")
+    assert asked.context["title"] == "Retry 1 job in queue mail now"
+
+
+def test_a_drain_warns_where_a_stop_alarms_and_both_stand_apart(operator: Client):
+    worker = factories.WorkerFactory()
+    page = operator.get(f"{list_url('worker')}{worker.pk}/change/").content.decode()
+    tones = dict(re.findall(r'class="pgb-button pgb-(\w+)"[^>]*>(\w+)<', page))
+    assert tones == {"caution": "Drain", "danger": "Stop"}
+    assert page.count('<li class="pgb-apart">') == 2
