@@ -95,7 +95,10 @@ def test_b072_a_worker_whose_turns_fail_in_another_language_tries_again(  # noqa
         gate.wait_until_arrived()
         with failing_clock(rows, sqlstate, TEXTS[2]):
             gate.open()
-            wait_until(lambda: "worker.database_lost" in [r.event for r in caplog.records], "the acknowledge fails")
+            wait_until(
+                lambda: any(getattr(record, "event", "") == "worker.database_lost" for record in caplog.records),
+                "the acknowledge fails",
+            )
         wait_until(lambda: handle.status() is JobState.COMPLETED, "it is recorded")
         after = slow.enqueue()
         wait_until(lambda: after.status() is JobState.COMPLETED, "the next one runs")
