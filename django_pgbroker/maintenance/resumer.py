@@ -12,7 +12,7 @@ class Resumer(Duty):
     """Without any process that runs it a queue stays paused: too long is better than too short."""
 
     name = "resumer"
-    interval_seconds = 2.0
+    interval_seconds = 10.0
     is_routine = True
 
     def tick(self, gateway: Gateway, batch: int) -> Swept:

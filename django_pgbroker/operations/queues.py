@@ -56,7 +56,7 @@ def pause_queue(
         queue: its name.
         actor: a user, whose permissions are checked, or a trusted name for the audit.
         reason: shown beside the queue, up to 200 characters.
-        until: a span from now, as a timedelta or seconds, or an aware time: then a duty resumes the queue within some
+        until: a span from now, as a timedelta or seconds, or an aware time: then a duty resumes the queue within ten
             seconds. By default it stays paused until somebody resumes it.
         source: where the wish came from: ``code``, ``command``, ``ui`` or ``duty``.
         using: alias of the database; by default ``PGBROKER["DATABASE"]``.
