@@ -10,14 +10,14 @@ from django.db.models import Max, Min, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import capfirst
 
+from django_pgbroker.domain.options import LARGEST_ID
+
 type Key = tuple[int, ...]
 
 BEFORE, AFTER = "before", "after"
 
 #: A filter that no index serves looks at this many rows a page, so that a rare value cannot read the whole table.
 WINDOW_ROWS = 100_000
-
-_LARGEST_ID = 2**63 - 1
 
 
 class KeysetScreen(Protocol):
@@ -112,7 +112,7 @@ class KeysetChangeList(ChangeList):
         if len(rows) > len(shown):
             self._link_newer(self._key_of(shown[0]))
         elif window.goes_on:
-            self._link_newer((window.edge or 0, *[_LARGEST_ID] * (len(self.screen.key) - 1)))
+            self._link_newer((window.edge or 0, *[LARGEST_ID] * (len(self.screen.key) - 1)))
         self._link_older(self._key_of(shown[-1]) if shown else after)
         return shown
 
@@ -155,7 +155,7 @@ class KeysetChangeList(ChangeList):
         parts = text.split("-")
         if len(parts) != len(self.screen.key) or not all(part.isascii() and part.isdigit() for part in parts):
             raise IncorrectLookupParameters(f"{text!r} is no position in this list")
-        return tuple(min(int(part), _LARGEST_ID) if len(part) < 25 else _LARGEST_ID for part in parts)
+        return tuple(min(int(part), LARGEST_ID) if len(part) < 25 else LARGEST_ID for part in parts)
 
 
 def _word(key: Key) -> str:

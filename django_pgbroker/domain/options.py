@@ -14,6 +14,9 @@ type Moment = datetime | timedelta | float
 LONGEST_DELAY = timedelta(days=36_525)
 LONGEST_TEXT = 200
 
+#: Of a job, a worker, or anything else that the database numbers.
+LARGEST_ID = 2**63 - 1
+
 #: What an option is called elsewhere.
 _OTHER_WORDS = {
     "alias": "using",

@@ -4,9 +4,8 @@ from argparse import ArgumentTypeError
 
 from django.core.management.base import CommandParser, OutputWrapper
 
+from django_pgbroker.domain.options import LARGEST_ID
 from django_pgbroker.operations.pages import MOST_ROWS, Page
-
-_LARGEST_ID = 2**63 - 1
 
 
 def add_paging_options(parser: CommandParser) -> None:
@@ -27,7 +26,7 @@ def read_id(text: str) -> int:
     Raises:
         ArgumentTypeError: nothing can have it.
     """
-    if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= _LARGEST_ID:
+    if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID:
         return int(text)
     raise ArgumentTypeError(f"{text!r} is no id: a whole number from 1 on")
 

@@ -37,7 +37,6 @@ _MOST_LOOKS = 20
 #: More running jobs hear of their cancel by the next renewal of their lease, not by a message each.
 _MOST_TOLD = 100
 
-
 #: These bring jobs back or copy what they carry; the broker's own are asked for anew instead.
 _NOT_ON_OWN_JOBS = frozenset({REDRIVE_JOB, EDIT_JOB, CLONE_JOB})
 

@@ -15,7 +15,7 @@ from django_pgbroker.domain.errors import (
     VerbRefused,
     show_value,
 )
-from django_pgbroker.domain.options import read_whole
+from django_pgbroker.domain.options import LARGEST_ID, read_whole
 from django_pgbroker.domain.verb_report import RefusalKind, VerbReport
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.operations.actors import Acting, read_actor
@@ -26,8 +26,6 @@ from django_pgbroker.store.errors import wrap_database_error
 
 #: So many ids can be named at most; for more there are filters.
 MOST_IDS = 10_000
-
-_LARGEST_ID = 2**63 - 1
 
 
 def change_job(
@@ -95,7 +93,7 @@ def read_job_id(job_id: object) -> int:
     Raises:
         InvalidOption: no job can have it.
     """
-    return read_whole("job_id", job_id, 1, _LARGEST_ID)
+    return read_whole("job_id", job_id, 1, LARGEST_ID)
 
 
 @contextmanager

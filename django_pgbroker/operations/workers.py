@@ -9,7 +9,7 @@ from django_pgbroker.conf import get_settings
 from django_pgbroker.domain import verbs
 from django_pgbroker.domain.errors import QueueNotServed, WorkerNotFound
 from django_pgbroker.domain.names import check_queue_name, suggest
-from django_pgbroker.domain.options import read_whole
+from django_pgbroker.domain.options import LARGEST_ID, read_whole
 from django_pgbroker.domain.verbs import Verb
 from django_pgbroker.operations.actors import Acting, Actor, read_actor
 from django_pgbroker.operations.databases import open_caller_gateway
@@ -21,8 +21,6 @@ from django_pgbroker.store.orders import Standing, hold_worker, order_worker
 
 #: What the largest pool of a worker can run at once, tasks of an event loop; threads and child processes are fewer.
 MOST_CONCURRENCY = 10_000
-
-_LARGEST_ID = 2**63 - 1
 
 
 def drain_worker(
@@ -146,7 +144,7 @@ def _order(
     *,
     queue: str | None = None,
 ) -> bool:
-    worker_id = read_whole("worker_id", worker_id, 1, _LARGEST_ID)
+    worker_id = read_whole("worker_id", worker_id, 1, LARGEST_ID)
     require(acting, verb, queue=queue)
     gateway = open_caller_gateway(using or get_settings().database)
     try:

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django_pgbroker.domain.job_filter import JobFilter
+from django_pgbroker.domain.options import LARGEST_ID
 from django_pgbroker.domain.states import FINISHED_STATES, LIVE_STATES, JobState
 from django_pgbroker.store.arrays import array_of_integers
 from django_pgbroker.store.gateway import CallerGateway, Params, Row
-
-_LARGEST_ID = 2**63 - 1
 
 
 class HeldJob(NamedTuple):
@@ -84,7 +83,7 @@ def find_window(
     Raises:
         django.db.DatabaseError: as the server answered.
     """
-    params: Params = {"after": after, "until": _LARGEST_ID if until is None else until, "rows": rows}
+    params: Params = {"after": after, "until": LARGEST_ID if until is None else until, "rows": rows}
     if _are_live(states):
         [(edge,)] = gateway.fetch("find_job_window", params)
     else:

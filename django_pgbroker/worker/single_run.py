@@ -12,6 +12,7 @@ from typing import NamedTuple
 import psycopg
 
 from django_pgbroker.domain.errors import PgbrokerError
+from django_pgbroker.domain.options import LARGEST_ID
 from django_pgbroker.domain.records import ClaimedJob, Orders, Verdict
 from django_pgbroker.domain.states import JobState
 from django_pgbroker.domain.stops import JobStopped, Stop, StopKind
@@ -35,8 +36,6 @@ from django_pgbroker.worker.session import Session, open_session
 from django_pgbroker.worker.stops import Stops
 from django_pgbroker.worker.turn import take_safe_turn
 from django_pgbroker.worker.worker_link import WorkerLink
-
-_LARGEST_ID = 2**63 - 1
 
 #: How long to try to record the verdict, when the database is away or somebody holds the row.
 _RECORD_SECONDS = 30.0
@@ -107,8 +106,8 @@ class SingleRun:
 
     def _look(self) -> JobStanding:
         """Refuse what can be refused before a worker is registered."""
-        if not 0 < self._job_id <= _LARGEST_ID:
-            raise CannotClaim(f"there is no job {self._job_id}: ids go from 1 to {_LARGEST_ID:,}")
+        if not 0 < self._job_id <= LARGEST_ID:
+            raise CannotClaim(f"there is no job {self._job_id}: ids go from 1 to {LARGEST_ID:,}")
         gateway = open_gateway(self._options.database, f"run {self._job_id}")
         try:
             standing = find_job_standing(gateway, self._job_id)
