@@ -11,6 +11,7 @@ from django.utils import timezone
 from django_pgbroker import BrokerDatabaseError
 from django_pgbroker.domain.records import Verdict
 from django_pgbroker.domain.states import JobState, Outcome
+from django_pgbroker.domain.verb_report import RefusalKind
 from django_pgbroker.models import AuditEntry, Job
 from django_pgbroker.operations.job_verbs import cancel_jobs, redrive_jobs
 from django_pgbroker.store.acknowledge import acknowledge_jobs
@@ -181,7 +182,9 @@ def test_verbs_that_cross_on_many_jobs_end_without_an_error_and_each_job_is_in_o
         done = 0
         try:
             while time.monotonic() < until:
-                done += verb(chosen, actor="ada").changed
+                report = verb(chosen, actor="ada")
+                assert RefusalKind.NOT_FOUND not in {refusal.kind for refusal in report.refusals}
+                done += report.changed
         finally:
             connection.close()
         return done
